@@ -486,7 +486,7 @@ def test_interim_responses(front):
 
 def test_the_environment_is_the_documented_one():
     """The settings above are those that the first lines of the files name."""
-    for name in ("nginx-path.conf", "haproxy-path.cfg"):
+    for name in ("nginx/sluice-path.conf", "haproxy/haproxy-path.cfg"):
         text = (PROXIES / name).read_text()
         assert f"SLUICE_GATEWAY_BASE_PATH={BASE}, SLUICE_PUBLIC_URL=https://{APP}" in text
         assert f"SLUICE_PUBLIC_URL=https://{APP}{BASE}" in re.sub(r"\s*\n\s*#\s*", " ", text)

