@@ -29,6 +29,6 @@ def test_three_restarts(tmp_path, report):
     assert document["passed"] and document["failures"] == []
     assert document["restarts"] == 3
     # It did what it is for.
-    for kind in ("Tuspy", "Phone", "Boto3", "Tencent", "Backend"):
+    for kind in ("Tuspy", "Phone", "Boto3", "Tencent", "Aliyun", "PyVimeo", "Backend"):
         assert document["counts"][f"{kind}: uploads"] >= 3, document["counts"]
     report(done.stdout.splitlines()[-1])

@@ -96,7 +96,7 @@ class App:
 
     @property
     def api(self):
-        return API(self.server.url, self.server.admin_key)
+        return API(self.server.url, self.server.admin_key, verify=getattr(self.server, "authority", True))
 
     @property
     def id(self):

@@ -6,6 +6,7 @@ returns have its SHA-256; it is deleted then.
 
 import argparse
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -30,7 +31,8 @@ from tusclient.client import TusClient
 from tusclient.exceptions import TusCommunicationError
 from urllib3.util.retry import Retry
 
-from harness import object_client, vod_api
+from harness import aliyun_client, object_client, vod_api
+from harness import vimeo as vimeo_clients
 from harness.api import OFFSET_TYPE, TUS, upload_id
 from harness.daemon import free_ports
 from harness.data import KIB, MIB, sha256
@@ -193,10 +195,41 @@ class Tencent(Boto3):
             self.rate.take(len(content))
             file.write(content)
             file.flush()
-            front = SimpleNamespace(url=f"https://{UPLOADS}", object_url=f"https://{OBJECTS}")
-            answer = vod_api.upload(front, self.site.tencent_pair, file.name)
+            answer = vod_api.upload(self.site.front, self.site.tencent_pair, file.name)
         bucket, _, key = answer["MediaUrl"].partition("://")[2].partition("/")[2].partition("/")
         self.check_object(bucket, key, content)
+
+
+class Aliyun(Boto3):
+    """The SDK of ApsaraVideo VOD for Android, replayed: credentials from the app's server, parts to OSS.
+
+    An upload that the SDK gives up is a failure, and so is one that begins anew.
+    """
+
+    def upload(self, content):
+        app = aliyun_client.App(self.site.front)
+        client = aliyun_client.Android(content)
+        client.part_size = MIB
+        client.parallel = 2
+        client.http.verify = str(self.site.proxy.authority)
+        client.before_part = lambda _: self.rate.take(MIB)
+        state = client.upload(app)
+        assert state == "finished", f"{state}: {client.error!r}"
+        self.check_object(app.address["Bucket"], app.address["FileName"], content)
+
+
+class PyVimeo(Client):
+    """PyVimeo, which sends the whole file in one PATCH, and goes on after a cut three times."""
+
+    def upload(self, content):
+        client = self.site.vimeo(vimeo_clients.token(self.site.front))
+        with tempfile.NamedTemporaryFile(suffix=".mp4") as file:
+            self.rate.take(len(content))
+            file.write(content)
+            file.flush()
+            uri = client.upload(file.name)
+        upload = client.get(uri, params={"fields": "upload.upload_link,transcode.status"}).json()["upload"]
+        self.check(upload_id(upload["upload_link"]), content)
 
 
 class Backend(Client):
@@ -210,7 +243,7 @@ class Backend(Client):
         assert answer.status_code == 201, f"{answer.status_code} {answer.text}"
 
 
-CROWD = {Tuspy: 2, Phone: 3, Boto3: 2, Tencent: 1, Backend: 1}
+CROWD = {Tuspy: 2, Phone: 3, Boto3: 2, Tencent: 1, Aliyun: 1, PyVimeo: 1, Backend: 1}
 
 
 class Site:
@@ -248,6 +281,13 @@ class Site:
         self.proxy = stack.enter_context(Proxy("haproxy", folder / "proxy", self.ports))
         # What requests and the SDKs trust.
         os.environ["REQUESTS_CA_BUNDLE"] = str(self.proxy.authority)
+        # In the place of a server, for clients that are given one.
+        self.front = SimpleNamespace(
+            url=f"https://{UPLOADS}",
+            object_url=f"https://{OBJECTS}",
+            admin_key=ADMIN_KEY,
+            authority=str(self.proxy.authority),
+        )
         self.plain = requests.Session()
         self.plain.trust_env = False
         # Not under test: it reads and deletes what was uploaded.
@@ -265,6 +305,15 @@ class Site:
 
     def objects(self, **options):
         return object_client.client(f"https://{OBJECTS}", self.pair, verify=str(self.proxy.authority), **options)
+
+    def vimeo(self, token):
+        """PyVimeo; its versions are in folders of their own, and one of them is used here."""
+        folder = str(vimeo_clients.packages(vimeo_clients.NEW[0]))
+        if folder not in sys.path:
+            sys.path.append(folder)
+        client = importlib.import_module("vimeo.client")
+        client.VimeoClient.API_ROOT = f"https://{UPLOADS}"
+        return client.VimeoClient(token=token)
 
     def read(self, identifier):
         """The content of a completed upload, which is deleted then."""
