@@ -1,24 +1,29 @@
-# The gateway in an image of its own: the program, the libraries that it needs, and certificates. There is no shell.
+# The gateway in an image of its own: the program, the libraries that it needs, certificates and time zones. There is no shell.
 #
 #   scripts/image                       builds it with docker, podman or buildah, whichever is there
 #   docker run -p 8080:8080 -v sluice:/data sluice
+#   scripts/image sluice-symbols --target symbols       what debuggers need for it
 #
 # Security updates of the libraries need a new build, because none of Debian's tools is in it.
 
 FROM swift:6.3-bookworm AS build
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        ca-certificates libcurl4-openssl-dev libpq-dev libsqlite3-dev libssl-dev \
+        binutils ca-certificates libcurl4-openssl-dev libpq-dev libsqlite3-dev libssl-dev python3 tzdata \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY Package.swift openapi.yaml ./
 COPY Sources Sources
 # Package.swift names the tests.
 COPY Tests Tests
-COPY scripts/image-root scripts/image-root
+COPY scripts/image-root scripts/bill-of-materials scripts/
 # The same build as scripts/build: Swift's libraries are part of the program (docs/decisions/0048).
 RUN swift build -c release --product sluice --static-swift-stdlib \
-    && scripts/image-root "$(swift build -c release --static-swift-stdlib --show-bin-path)/sluice" /image
+    && scripts/image-root "$(swift build -c release --static-swift-stdlib --show-bin-path)/sluice" /image /symbols
+
+# Only with --target symbols: a file below /usr/lib/debug, named by the build id of the program.
+FROM scratch AS symbols
+COPY --from=build /symbols /
 
 FROM scratch
 ARG VERSION=unknown

@@ -1,8 +1,9 @@
 """The root directory of the container image, as scripts/image-root makes it of the program: without a shell, read-only,
 by another user. The Dockerfile runs the same script; a container engine is not needed for what is in the image.
-Also which engine scripts/image calls, and how.
+Also which engine scripts/image calls, and how. test_image_build.py builds the image itself.
 """
 
+import json
 import os
 import re
 import shutil
@@ -14,11 +15,11 @@ import pytest
 from harness.api import API, tus_patch, upload_id
 from harness.daemon import free_port
 from harness.data import MIB, content, sha256
-from harness.server import BINARY, ROOT, Server
+from harness.image import USER, check_bill, check_contents, check_size
+from harness.server import BINARY, ROOT, Server, run
 from harness.tools import lacking
 from harness.wire import Wire, until
 
-USER = 10001
 # Everything but /data is read-only, as with `docker run --read-only`; /proc and /dev are there, as in any container.
 ENTER = """
 set -e
@@ -30,7 +31,6 @@ mount --bind "$1" "$0/data"
 mount -o remount,bind,ro "$0"
 exec /usr/sbin/chroot --userspec=10001:10001 "$0" /usr/bin/sluice serve
 """
-LIBRARY = re.compile(r"(usr/)?lib(64)?/([\w-]+/)?[\w.+-]+\.so(\.[\w.]+)?")
 
 
 def settings():
@@ -46,7 +46,7 @@ def image(tmp_path_factory):
     if os.geteuid() != 0 or not shutil.which("unshare"):
         lacking("needs root and unshare")
     folder = tmp_path_factory.mktemp("image") / "root"
-    subprocess.run([ROOT / "scripts/image-root", BINARY, folder], check=True)
+    subprocess.run([ROOT / "scripts/image-root", BINARY, folder, folder.parent / "symbols"], check=True)
     # Its folders belong to the run's temporary ones, which only root may enter.
     for parent in [*folder.parents][:3]:
         parent.chmod(0o755)
@@ -69,16 +69,55 @@ def server(image, tmp_path):
 
 
 def test_what_is_in_it(image):
-    names = {str(path.relative_to(image)) for path in image.rglob("*") if path.is_file()}
-    others = {name for name in names if not LIBRARY.fullmatch(name)}
-    assert others - {name for name in others if name.startswith("opt/")} == {
-        "usr/bin/sluice",
-        "etc/passwd",
-        "etc/group",
-        "etc/nsswitch.conf",
-        "etc/ssl/certs/ca-certificates.crt",
-    }
+    check_contents(image)
     assert (image / "data").stat().st_uid == USER
+    assert (image / "data").stat().st_mode & 0o777 == 0o700
+
+
+def test_its_size(image):
+    """As docs/install.md says; of a release, because a debug build is three times as large."""
+    if any((image / "opt").glob("*")):
+        pytest.skip("the program is no release: Swift's libraries are not in it")
+    check_size(image)
+
+
+def test_symbols_are_in_a_place_of_their_own(image):
+    """Under the build id of the program, which itself has none."""
+    (symbols,) = [path for path in (image.parent / "symbols").rglob("*") if path.is_file()]
+    described = subprocess.run(["readelf", "-n", image / "usr/bin/sluice"], capture_output=True, text=True).stdout
+    (build_id,) = re.findall(r"Build ID: ([0-9a-f]+)", described)
+    assert str(symbols).endswith(f"/symbols/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
+    assert " .symtab " in sections(symbols) and " .symtab " not in sections(image / "usr/bin/sluice")
+
+
+def sections(path):
+    return subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
+
+
+def test_the_bill_of_materials_names_what_is_linked(image):
+    """Compared with what the program needs, what dpkg knows, and what the build has resolved."""
+    check_bill(image)
+
+
+def test_the_bill_of_materials_names_the_packages_of_swift(image):
+    program, components = check_bill(image)
+    assert program["version"] == run("--version").stdout.strip()
+    pins = json.loads((ROOT / "Package.resolved").read_text())["pins"]
+    resolved = {f"swift:{pin['identity']}": pin["state"].get("version") for pin in pins}
+    found = {name: one["version"] for name, one in components.items() if name.startswith("swift:")}
+    assert found.items() >= resolved.items() and found.keys() - resolved.keys() == {"swift:runtime"}
+    # And those whose code is in the program are among them.
+    symbols = subprocess.run(["nm", BINARY], capture_output=True, text=True, check=True).stdout
+    modules = {"4GRDB": "grdb.swift", "7Logging": "swift-log", "14ArgumentParser": "swift-argument-parser"}
+    for module, package in modules.items():
+        assert f" $s{module}" in symbols and f"swift:{package}" in found
+
+
+def test_a_file_of_unknown_origin_has_no_bill(image, tmp_path):
+    (tmp_path / "usr/lib").mkdir(parents=True)
+    (tmp_path / "usr/lib/libmystery.so.1").touch()
+    done = subprocess.run([ROOT / "scripts/bill-of-materials", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 1 and "/usr/lib/libmystery.so.1 belongs to no package" in done.stderr
 
 
 def test_it_serves_and_stops_in_the_middle_of_an_upload(server, image):
@@ -100,7 +139,7 @@ def test_it_serves_and_stops_in_the_middle_of_an_upload(server, image):
             until(lambda: api.upload(upload_id(url))["offset"] == 3 * MIB)
             server.stop()
     unhealthy = subprocess.run([BINARY, "health"], env=wanted, capture_output=True)
-    assert unhealthy.returncode == 1 and unhealthy.stderr
+    assert unhealthy.returncode == 1 and unhealthy.stderr.count(b"\n") == 1 and not unhealthy.stdout
     with server:
         api = API(server.url, server.admin_key)
         offset = api.offset(url)
