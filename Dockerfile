@@ -17,8 +17,10 @@ COPY Sources Sources
 # Package.swift names the tests.
 COPY Tests Tests
 COPY scripts/image-root scripts/bill-of-materials scripts/
+# scripts/image sets it, by scripts/version. Without it, the version is the newest in CHANGELOG.md.
+ARG VERSION=
 # The same build as scripts/build: Swift's libraries are part of the program (docs/decisions/0048).
-RUN swift build -c release --product sluice --static-swift-stdlib \
+RUN SLUICE_BUILD_VERSION="$VERSION" swift build -c release --product sluice --static-swift-stdlib \
     && scripts/image-root "$(swift build -c release --static-swift-stdlib --show-bin-path)/sluice" /image /symbols
 
 # Only with --target symbols: a file below /usr/lib/debug, named by the build id of the program.

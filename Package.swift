@@ -20,6 +20,9 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
+/// The version of this build; see docs/decisions/0070-version-of-a-build.md.
+let buildVersion = Context.environment["SLUICE_BUILD_VERSION"].flatMap { $0.isEmpty ? nil : $0 }
+
 /// The handles that modules count with.
 let handles = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 
@@ -41,6 +44,12 @@ let package = Package(
         // The bottom: C shims.
         .target(name: "CSystem", path: "Sources/C/CSystem"),
         .target(name: "COpenAPI", path: "Sources/C/COpenAPI"),
+        .target(
+            name: "CVersion",
+            path: "Sources/C/CVersion",
+            // scripts/version prints it, scripts/common.sh and the Dockerfile set it; without it, the last release is the version.
+            cSettings: buildVersion.map { [.define("SLUICE_BUILD_VERSION", to: "\"\($0)\"")] }
+        ),
         .systemLibrary(
             name: "COpenSSL",
             path: "Sources/C/COpenSSL",
@@ -66,6 +75,7 @@ let package = Package(
         layer("Bytes", ["SystemIO"]),
         layer("MetricsKit", [handles]),
         layer("Tracing"),
+        layer("BuildVersion", ["CVersion"]),
         layer("HTTPWire", ["Bytes", "Tracing"]),
         layer("XMLText"),
         layer("Digests", ["COpenSSL", "CSystem", "Bytes"]),
@@ -108,7 +118,7 @@ let package = Package(
             [
                 "RESTKit", "SettingsKit", "UploadCore", "HTTPServer", "HTTPClient", "HTTPWire", "SystemIO",
                 "MetricsKit",
-                "Tracing", "Bytes", handles, .product(name: "Logging", package: "swift-log"),
+                "BuildVersion", "Tracing", "Bytes", handles, .product(name: "Logging", package: "swift-log"),
             ]
         ),
         layer(
@@ -269,7 +279,8 @@ let package = Package(
             "Stores",
             [
                 "DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "CloudCredentials", "GatewayKit",
-                "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "SystemIO", "Signing", "Digests", "Bytes",
+                "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "Transport", "SystemIO", "Signing", "Digests",
+                "Bytes",
                 "MetricsKit", .product(name: "Logging", package: "swift-log"),
             ]
         ),

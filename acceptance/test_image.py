@@ -131,7 +131,7 @@ def test_it_serves_and_stops_in_the_middle_of_an_upload(server, image):
         assert re.search(r"^CapEff:\s+0+$", status, re.M)
         inside = ["nsenter", "--target", str(server.pid), "--mount", f"--root=/proc/{server.pid}/root"]
         wanted = {**server.environment, "PATH": "/usr/bin"}
-        healthy = subprocess.run([*inside, "/usr/bin/sluice", "health", "--ready"], env=wanted, capture_output=True)
+        healthy = subprocess.run([*inside, "/usr/bin/sluice", "health"], env=wanted, capture_output=True)
         assert (healthy.returncode, healthy.stdout) == (0, b"ok\n"), healthy.stderr
         url = api.created(len(body))
         with Wire(server.address) as wire:
@@ -197,7 +197,8 @@ def test_it_is_built_with_the_engine_that_is_there(tmp_path, tools, chosen):
     assert called[called.index("--tag") + 1] == "example/sluice:7"
     # podman and buildah write the format of OCI by default, which has no HEALTHCHECK.
     assert ("--format" in called) == (chosen != "docker")
-    assert any(re.fullmatch(r"VERSION=\d+\.\d+\.\d+.*", line) for line in called), called
+    version = subprocess.run([ROOT / "scripts/version"], capture_output=True, text=True, check=True).stdout.strip()
+    assert f"VERSION={version}" in called
     assert any(re.fullmatch(r"REVISION=([0-9a-f]{40}|unknown)", line) for line in called), called
     assert called[-3:] == ["--no-cache", str(ROOT), "built example/sluice:7"]
 

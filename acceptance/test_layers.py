@@ -27,9 +27,9 @@ LAYERS = [
     ["UploadCore"],
     ["HTTPServer", "HTTPClient", "Signing"],
     ["HTTPWire", "Transport", "Digests", "XMLText"],
-    ["Bytes", "MetricsKit", "Tracing"],
+    ["Bytes", "MetricsKit", "Tracing", "BuildVersion"],
     ["SystemIO"],
-    ["CSystem", "COpenSSL", "CCurl", "CPostgres", "COpenAPI"],
+    ["CSystem", "COpenSSL", "CCurl", "CPostgres", "COpenAPI", "CVersion"],
 ]
 RANK = {target: number for number, row in enumerate(LAYERS) for target in row}
 # Dialects translate: neither adapters nor sockets.

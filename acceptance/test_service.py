@@ -18,7 +18,8 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_health(api):
-    assert api.get("/healthz", key=None).json() == {"status": "ok"}
+    version = run("--version").stdout.strip()
+    assert api.get("/healthz", key=None).json() == {"status": "ok", "version": version}
     assert api.get("/readyz", key=None).json() == {"status": "ready"}
 
 

@@ -35,7 +35,8 @@ build_release() {
     else
         printf 'This Swift has no static libraries: the program needs those of %s, and is slower.\n' "$resources"
     fi
-    "$SWIFT" build "${options[@]}"
+    # Not exported: it is no setting of the gateway.
+    SLUICE_BUILD_VERSION=$("$root/scripts/version") "$SWIFT" build "${options[@]}"
     binary=$("$SWIFT" build "${options[@]}" --show-bin-path)/sluice
 }
 

@@ -4,6 +4,7 @@ internal import GatewayKit
 internal import HTTPWire
 internal import MetricsKit
 internal import RESTKit
+internal import Telemetry
 internal import UploadCore
 
 /// For operators and tools: health, metrics, and the API description.
@@ -22,7 +23,7 @@ struct OperationsAPI: Sendable {
     var routes: [Route] {
         [
             Route(.get, "/healthz") { _, _ in
-                Response(200, JSONResponse.fields, .bytes(Array("{\"status\":\"ok\"}\n".utf8)))
+                Response(200, JSONResponse.fields, .bytes(Self.healthy))
             },
             Route(.get, "/readyz") { request, _ in
                 await responding(request) { () throws(Problem) in try await readiness() }
@@ -47,6 +48,8 @@ struct OperationsAPI: Sendable {
         ]
     }
 
+    private static let healthy = Array("{\"status\":\"ok\",\"version\":\"\(Version.current)\"}\n".utf8)
+
     /// Whether clients should come here: state and storage can be read and written now, and no shutdown is under way.
     private func readiness() async throws(Problem) -> Response {
         if drain.isUnderWay { throw Self.notReady("this node shuts down") }
@@ -68,12 +71,17 @@ struct OperationsAPI: Sendable {
     }
 }
 
-/// The text of `openapi.yaml` at build time.
+/// The text of `openapi.yaml` at build time, with the version of this build.
 package enum OpenAPIDocument {
     package static let bytes: [UInt8] = {
         var count = 0
         // All `count` bytes are constants of the program.
-        return [UInt8](UnsafeBufferPointer(start: copenapi_document(&count), count: count))
+        let document = [UInt8](UnsafeBufferPointer(start: copenapi_document(&count), count: count))
+        // The first such line is the one of `info`.
+        guard let name = document.firstRange(of: Array("\n  version: ".utf8)),
+            let end = document[name.upperBound...].firstIndex(of: UInt8(ascii: "\n"))
+        else { return document }
+        return document[..<name.upperBound] + Array(Version.current.utf8) + document[end...]
     }()
 
     /// The document with the URL of this server, if it is known, in place of the default listener.

@@ -1,3 +1,6 @@
+internal import BuildVersion
+
 package enum Version {
-    package static let current = "0.1.0"
+    /// As SemVer: `0.1.0` for a release, `0.1.0+3.g1a2b3c4` three commits after one.
+    package static let current = BuildText.version
 }
