@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -937,6 +938,26 @@ def test_hook_programs_work_within_the_limits_of_the_unit(public_folder, tmp_pat
         (hooks / "pre-create").write_text("#!/bin/sh\nexit 0\n")
         assert api.patch(api.created(3), 0, b"abc").status_code == 503
         assert "hooks.timeout" in server.whole_log()
+
+
+def test_the_service_manager_hears_of_the_gateway(make_server, certificate, tmp_path):
+    """That it is ready, that it works, and that it reads its certificate again (`systemctl reload`)."""
+    service = unit("sluice.service")
+    assert service["Type"] == "notify" and service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert service["Restart"] == "on-failure" and seconds(service["WatchdogSec"]) >= 10
+    notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notified.bind(str(tmp_path / "notify"))
+    notified.settimeout(20)
+    settings = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "600000"}
+    server = make_server(environment=settings | certificate.settings)
+    with notified, server:
+        wait_for_notice(notified, "READY=1")
+        for _ in range(3):
+            wait_for_notice(notified, "WATCHDOG=1")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for_notice(notified, "RELOADING=1")
+        wait_for_notice(notified, "READY=1")
+        assert "the certificate was read again" in server.whole_log()
 
 
 def wait_for_notice(notified, line):

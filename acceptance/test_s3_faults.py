@@ -26,6 +26,22 @@ def relay(make_relay):
     return make_relay()
 
 
+def test_start_waits_for_a_store_that_starts_later(relay):
+    """The log says for what."""
+    relay.server.stop()
+    relay.proxy.down()
+    starting = threading.Thread(target=relay.server.start, kwargs={"timeout": 60})
+    before = len(relay.server.log.read_text())
+    starting.start()
+    try:
+        until(lambda: "waiting for the store" in relay.server.log.read_text()[before:], 30)
+        assert starting.is_alive()
+    finally:
+        relay.proxy.up()
+        starting.join()
+    assert API(relay.server.url, relay.server.admin_key).uploaded(b"abc")
+
+
 def resume(relay, url, data, timeout=60, step=None):
     """A client: reads the offset and continues there, again and again, until everything is stored.
 

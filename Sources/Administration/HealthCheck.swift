@@ -27,7 +27,9 @@ package enum HealthCheck {
             let response = try await client.send(HTTPClientRequest(url: url, timeout: timeout), within: timeout)
             if response.status == 200 { return nil }
             let text = String(decoding: response.body.prefix(1000), as: UTF8.self)
-            return "\(url) returned status \(response.status): \(text)"
+            // One line, whatever answered.
+            let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
+            return "\(url) returned status \(response.status): \(line)"
         } catch {
             return "\(url): \(error.message)"
         }

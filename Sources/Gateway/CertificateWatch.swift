@@ -3,6 +3,7 @@ internal import Foundation
 internal import Logging
 internal import MetricsKit
 internal import ServiceLifecycle
+internal import SystemIO
 internal import Transport
 internal import UnixSignals
 
@@ -30,7 +31,11 @@ struct CertificateWatch: Service {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
                 group.addTask { await watchFiles() }
-                for await _ in await UnixSignalsSequence(trapping: .sighup) { reload("SIGHUP") }
+                for await _ in await UnixSignalsSequence(trapping: .sighup) {
+                    ServiceManager.notify("RELOADING=1\nMONOTONIC_USEC=\(MonotonicClock.now / 1000)")
+                    reload("SIGHUP")
+                    ServiceManager.notify("READY=1")
+                }
                 group.cancelAll()
             }
         }

@@ -176,6 +176,11 @@ package struct GatewayServer: Sendable {
                 logger: logger
             )
         )
+        // Also while it stops, which may take longer than the service manager waits for a message. Ends with this function.
+        let watchdog = ServiceWatchdog(environment: ProcessInfo.processInfo.environment, loops: loops).map { watchdog in
+            Task { await watchdog.run() }
+        }
+        defer { watchdog?.cancel() }
         do {
             try await group.run()
         } catch {
@@ -187,6 +192,8 @@ package struct GatewayServer: Sendable {
         await exporter?.finish(within: Self.exportTime)
         for module in parts.all { module.close() }
         await adapters.close(isPair: parts.context.mismatch == nil)
+        watchdog?.cancel()
+        await watchdog?.value
         await loops.close()
         logger.info("stopped")
         flush(output)

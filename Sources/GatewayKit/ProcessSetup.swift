@@ -17,6 +17,14 @@ package enum ProcessSetup {
         }
     }
 
+    /// Ends the process at SIGTERM and SIGINT, until the services handle them.
+    ///
+    /// As process 1 of a container it would ignore them by default, and a start may wait long for a database.
+    package static func endAtSignals() {
+        signal(SIGTERM) { _ in _exit(0) }
+        signal(SIGINT) { _ in _exit(130) }
+    }
+
     /// Unmaps the code that was needed for the start, so that resident memory is what the gateway uses.
     ///
     /// Code that is used again is mapped from the page cache, in a few hundred page faults; see

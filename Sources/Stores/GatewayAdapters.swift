@@ -52,7 +52,8 @@ package struct GatewayAdapters: Sendable {
                 client: client,
                 pool: pool,
                 clock: state.clock,
-                metrics: metrics
+                metrics: metrics,
+                patience: logger
             )
             storage = s3
             store = (s3, client)
@@ -70,7 +71,9 @@ package struct GatewayAdapters: Sendable {
             clock: state.clock,
             buckets: settings.buckets,
             binding: binding,
-            mismatch: try await binding.checked(logger)
+            mismatch: try await waiting(for: "state and storage", logger) { () async throws(StartFailure) in
+                try await binding.checked(logger)
+            }
         )
     }
 

@@ -75,7 +75,7 @@ package enum GatewayState: Sendable {
         }
     }
 
-    /// Opens the state for a gateway.
+    /// Opens the state for a gateway; waits for a database that cannot be reached.
     ///
     /// - Parameters:
     ///   - settings: Where the state is.
@@ -83,8 +83,7 @@ package enum GatewayState: Sendable {
     ///   - logger: Logs while the database cannot be reached.
     ///   - metrics: Takes the durations of operations.
     /// - Returns: The open state, with its schema up to date.
-    /// - Throws: `StartFailure`, also if the database could not be reached for half a minute, or the state in the file
-    ///   was migrated to a database.
+    /// - Throws: `StartFailure`, also if the state in the file was migrated to a database.
     package static func open(
         _ settings: Settings,
         path: String,
@@ -99,16 +98,12 @@ package enum GatewayState: Sendable {
         }
         let threads = database.connections
         let pool = PoolMetrics.pool(threads: threads, label: "sluice.postgres", as: "state", in: metrics)
-        // Containers start in any order.
-        let deadline = ContinuousClock.now + waitTimeout
-        while true {
+        return try await waiting(for: "the database", logger) { () async throws(StartFailure) in
             do throws(PostgresStateError) {
                 return .database(try await PostgresState.open(database, pool: pool, metrics: metrics))
             } catch {
-                guard error.isUnreachable, ContinuousClock.now < deadline else { throw StartFailure("\(error)") }
-                logger.warning("waiting for the database", metadata: ["error": "\(error)"])
+                throw StartFailure("\(error)", isUnreachable: error.isUnreachable)
             }
-            try? await Task.sleep(for: .seconds(1))
         }
     }
 
@@ -159,8 +154,6 @@ package enum GatewayState: Sendable {
             throw StartFailure("\(error)")
         }
     }
-
-    private static let waitTimeout = Duration.seconds(30)
 }
 
 extension Settings {

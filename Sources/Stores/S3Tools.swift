@@ -2,6 +2,7 @@ internal import CloudCredentials
 internal import Foundation
 package import GatewayKit
 package import HTTPClient
+package import Logging
 package import MetricsKit
 package import S3Storage
 package import SettingsKit
@@ -14,13 +15,22 @@ package import UploadCore
 extension Settings {
     /// The S3 storage, after checking that the bucket exists.
     ///
+    /// - Parameters:
+    ///   - records: Where it records its blobs.
+    ///   - client: Sends its requests.
+    ///   - pool: Threads for spool files and files with credentials.
+    ///   - clock: The time for signatures and expiry.
+    ///   - metrics: Takes its durations and counts.
+    ///   - patience: Logs while a store that cannot be reached is waited for; `nil` to fail then.
+    /// - Returns: The storage, ready for use.
     /// - Throws: `StartFailure` that says what the operator has to change.
     package func s3Storage(
         records: any BlobRecords,
         client: HTTPClient,
         pool: BlockingPool,
         clock: any WallClock,
-        metrics: MetricsRegistry = MetricsRegistry()
+        metrics: MetricsRegistry = MetricsRegistry(),
+        patience: Logger? = nil
     ) async throws(StartFailure) -> S3Storage {
         let directory = s3.spoolDirectory ?? general.dataDirectory + "/spool"
         try Self.makePrivate(directory, "spool directory")
@@ -35,12 +45,18 @@ extension Settings {
             clock: clock,
             metrics: metrics
         )
-        do throws(UploadError) {
-            try await storage.prepare()
-        } catch {
-            let reason = error.cause.map { "\($0)" } ?? error.message
-            throw StartFailure("the bucket \(store.bucket) at \(store.endpoint) cannot be used: \(reason)")
+        let prepare = { () async throws(StartFailure) in
+            do throws(UploadError) {
+                try await storage.prepare()
+            } catch {
+                let reason = error.cause.map { "\($0)" } ?? error.message
+                throw StartFailure(
+                    "the bucket \(store.bucket) at \(store.endpoint) cannot be used: \(reason)",
+                    isUnreachable: error.code == .unavailable
+                )
+            }
         }
+        if let patience { try await waiting(for: "the store", patience, prepare) } else { try await prepare() }
         return storage
     }
 

@@ -13,7 +13,10 @@ extension StoreBinding {
             mismatch = try await bind()
         } catch {
             let cause = error.cause.map { " (\($0))" } ?? ""
-            throw StartFailure("cannot determine whether state and storage belong together: \(error.message)\(cause)")
+            throw StartFailure(
+                "cannot determine whether state and storage belong together: \(error.message)\(cause)",
+                isUnreachable: error.code == .unavailable
+            )
         }
         if let mismatch { logger.error("\(mismatch.description)", metadata: ["code": "\(mismatch.rawValue)"]) }
         return mismatch

@@ -9,11 +9,16 @@ struct Health: AsyncParsableCommand {
         abstract: "Asks the gateway on this machine whether it is well, for health checks of containers.",
         discussion: """
             The gateway is found by the settings, above all gateway.listen, so it needs those of `sluice serve`. Status 0 means that
-            it answers.
+            it is ready for uploads: it reaches its state and its storage, and does not stop (/readyz). Otherwise the status is 1, and a
+            line says why.
             """
     )
 
-    @Flag(help: "Whether it also reaches its state and its storage (/readyz instead of /healthz).")
+    @Flag(help: "Only whether it answers (/healthz), for what restarts a gateway that does not.")
+    var live = false
+
+    // It is the default now.
+    @Flag(help: .hidden)
     var ready = false
 
     @Option(help: "Seconds to wait for its answer.")
@@ -22,12 +27,13 @@ struct Health: AsyncParsableCommand {
     @OptionGroup var options: SettingsOptions
 
     func validate() throws {
+        guard !(live && ready) else { throw ValidationError("--live and --ready exclude each other.") }
         guard (1...300).contains(timeout) else { throw ValidationError("--timeout must be 1 to 300.") }
     }
 
     func run() async throws {
         let settings = try options.load().values
-        let problem = await HealthCheck.problem(settings, isReadiness: ready, timeout: .seconds(timeout))
+        let problem = await HealthCheck.problem(settings, isReadiness: !live, timeout: .seconds(timeout))
         if let problem { throw CommandFailure(problem) }
         print("ok")
     }
