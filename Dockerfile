@@ -16,6 +16,7 @@ COPY Package.swift openapi.yaml ./
 COPY Sources Sources
 # Package.swift names the tests.
 COPY Tests Tests
+COPY fuzz fuzz
 COPY scripts/image-root scripts/bill-of-materials scripts/
 # scripts/image sets it, by scripts/version. Without it, the version is the newest in CHANGELOG.md.
 ARG VERSION=

@@ -264,7 +264,7 @@ class Stream:
         return piece
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_gibibyte(front, s3):
     """By tus, by the IETF draft, and in parts of S3, while an event stream is open."""
     with front.api.get("/v1/events", stream=True) as events:

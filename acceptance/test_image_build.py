@@ -125,7 +125,7 @@ def root(engine):
     engine.buildah("rm", container)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_in_the_image(engine, root, report):
     check_contents(root)
     report(f"the image: {check_size(root)}")
@@ -133,7 +133,7 @@ def test_what_is_in_the_image(engine, root, report):
     assert (root / "data").stat().st_uid == USER
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_the_image_says_of_itself(engine):
     told = json.loads(engine.podman("image", "inspect", IMAGE))[0]
     config = told["Config"]
@@ -155,7 +155,7 @@ def run_options(volume, *options):
     return ["run", "--rm", "--pull", "never", *limits, *data, *rights, *options]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_upload_outlives_its_container(engine, tmp_path):
     """The first upload; SIGTERM in the middle of another one; a new container on the same volume, where it goes on."""
     ports = free_ports(2)
@@ -193,7 +193,7 @@ def test_an_upload_outlives_its_container(engine, tmp_path):
         engine.podman("volume", "rm", "--force", "sluice-test", check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_symbols_are_a_stage_of_their_own(engine, root):
     environment = os.environ | {"IMAGE_TOOL": str(engine.folder / "buildah"), "BUILDAH_ISOLATION": "chroot"}
     build = [ROOT / "scripts/image", "localhost/sluice-symbols:test", "--target", "symbols"]

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 import Transport
 
-@Suite("the watchdog of the service manager")
+@Suite("the watchdog of the service manager", .timeLimit(.minutes(10)))
 struct ServiceWatchdogTests {
     @Test(
         "no messages are sent unless they are asked for",

@@ -6,7 +6,7 @@ import SystemIO
 import Testing
 
 /// After a response, either exactly the announced content was read, or the connection is closed.
-@Suite("Unread content")
+@Suite("Unread content", .timeLimit(.minutes(10)))
 struct UnreadContentTests {
     /// What a client announces and sends, and what the handler reads of it.
     private struct Row: Sendable, CustomStringConvertible {
