@@ -14,7 +14,7 @@ from harness.events import Stream
 from harness.origin import Origin, Resource
 from harness.receiver import Receiver
 from harness.server import Server, run
-from harness.vimeo import NEW, OLD, VERSIONS, Failed, Plain, PyVimeo, basic, stored, token, upload_of
+from harness.vimeo import NEW, OLD, PULLS, VERSIONS, Failed, Plain, PyVimeo, basic, stored, token, upload_of
 from harness.wire import until
 
 MIB = 1 << 20
@@ -642,7 +642,7 @@ def test_versions_that_are_wrong(client):
 
 def test_a_pulled_video(tmp_path):
     content = os.urandom(100_000)
-    with Origin() as origin, Server(tmp_path / "data", environment={"SLUICE_PULL_ALLOW": "127.0.0.1"}) as server:
+    with Origin() as origin, Server(tmp_path / "data", environment=PULLS) as server:
         origin.resources["/clip.mp4"] = Resource(content, content_type="video/mp4")
         check_pulls(server, origin, content)
 

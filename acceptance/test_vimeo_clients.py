@@ -15,7 +15,7 @@ from harness.api import API
 from harness.data import MIB, content
 from harness.origin import Origin, Resource
 from harness.server import Server, run
-from harness.vimeo import Plain, stored, token, upload_of
+from harness.vimeo import PULLS, Plain, stored, token, upload_of
 from harness.vimeo_clients import (
     JS1,
     JS3,
@@ -506,7 +506,7 @@ def test_each_client_uploads_a_text_track(server, kind):
 
 @of([DotNet, Go])
 def test_pulls_in_forms_and_in_json(tmp_path, kind):
-    with Origin() as origin, Server(tmp_path / "data", environment={"SLUICE_PULL_ALLOW": "127.0.0.1"}) as server:
+    with Origin() as origin, Server(tmp_path / "data", environment=PULLS) as server:
         origin.resources["/clip.mp4"] = Resource(DATA, content_type="video/mp4")
         client = kind(server, token(server))
         uri = client.pull(origin.url + "/clip.mp4")

@@ -305,6 +305,7 @@ def server(on_file):
         # Its port stays, also while it is dead.
         "SLUICE_GATEWAY_LISTEN": f"127.0.0.1:{free_port()}",
         "SLUICE_PULL_ALLOW": "127.0.0.1",
+        "SLUICE_PULL_ALLOW_USERS": "true",
         "SLUICE_VIMEO_CALLS_PER_MINUTE": "1000000",
     }
     return on_file(environment=settings).start()

@@ -43,6 +43,7 @@ def cluster(rgw, postgres, cutter, tmp_path_factory):
     settings = {
         "SLUICE_PUBLIC_URL": cutter.url,
         "SLUICE_PULL_ALLOW": "127.0.0.1",
+        "SLUICE_PULL_ALLOW_USERS": "true",
         "SLUICE_VIMEO_CALLS_PER_MINUTE": "100000",
     }
     folder = tmp_path_factory.mktemp(BUCKET)

@@ -43,7 +43,7 @@ package enum AliyunCalls {
     package static func claim(_ call: CloudCall) throws(RequestSignatureFailure) -> Claim {
         let now = call.time.unixSeconds
         guard isSignedInHeader(call.head) else {
-            let claim = try AliyunRPCSignature.claim(call.requestWithForm, at: now)
+            let claim = try AliyunRPCSignature.claim(call.requestWithForm, at: now, skew: call.skew)
             return Claim(
                 accessKeyID: claim.accessKeyID,
                 token: claim.token,
@@ -53,7 +53,7 @@ package enum AliyunCalls {
                 try AliyunRPCSignature.verify(claim, credentials: credentials)
             }
         }
-        let claim = try ACS3Signature.claim(call.request, at: now)
+        let claim = try ACS3Signature.claim(call.request, at: now, skew: call.skew)
         guard call.request.payload == .sha256(claim.contentHash) else { throw .malformed("x-acs-content-sha256") }
         return Claim(
             accessKeyID: claim.accessKeyID,

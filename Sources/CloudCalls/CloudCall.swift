@@ -12,6 +12,8 @@ package struct CloudCall: Sendable {
     package let head: RequestHead
     /// When the request arrived.
     package let time: Date
+    /// Seconds by which the caller's clock may differ, if that is less than the vendor's limit.
+    package let skew: Int64
     package let content: [UInt8]
     /// The signed parts, with the parameters of the query only.
     package let request: SigningRequest
@@ -24,10 +26,11 @@ package struct CloudCall: Sendable {
         let text: String
     }
 
-    package init(_ request: Request, at time: Date) async {
+    package init(_ request: Request, at time: Date, skew: Int64 = .max) async {
         id = request.id
         head = request.head
         self.time = time
+        self.skew = skew
         var content: [UInt8] = []
         var signed = SigningRequest(method: request.head.method.rawValue, path: request.head.target.rawPath)
         var form: [SigningField] = []
@@ -49,10 +52,11 @@ package struct CloudCall: Sendable {
     }
 
     /// A call of which only the head is known: it is refused before its content is read.
-    package init(head request: Request, at time: Date) {
+    package init(head request: Request, at time: Date, skew: Int64 = .max) {
         id = request.id
         head = request.head
         self.time = time
+        self.skew = skew
         content = []
         form = []
         var problem: String?

@@ -33,7 +33,7 @@ package enum TencentCalls {
     package static func claim(_ call: CloudCall, service: String) throws(RequestSignatureFailure) -> Claim {
         let now = call.time.unixSeconds
         guard isSignedInHeader(call.head) else {
-            let claim = try TencentParameterSignature.claim(call.requestWithForm, at: now)
+            let claim = try TencentParameterSignature.claim(call.requestWithForm, at: now, skew: call.skew)
             // Parameters are signed unescaped: other text could contain the parameter that follows.
             guard !claim.nonce.isEmpty, claim.nonce.utf8.allSatisfy({ (48...57).contains($0) }) else {
                 throw .malformed("Nonce")
@@ -50,7 +50,7 @@ package enum TencentCalls {
             }
         }
         let verifier = TC3Verifier(service: service)
-        let claim = try verifier.claim(call.request, at: now)
+        let claim = try verifier.claim(call.request, at: now, skew: call.skew)
         return Claim(secretID: claim.secretID, token: claim.token, nonce: nil) {
             (credentials) throws(RequestSignatureFailure) in
             try verifier.verify(claim, credentials: credentials)

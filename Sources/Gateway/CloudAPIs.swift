@@ -14,19 +14,20 @@ struct CloudAPIs: GatewayModule {
     ///   - apis: In the order in which they are asked.
     ///   - fallback: Answers what none recognises, so that a wrong call is told what is wrong; `nil` serves nothing then.
     ///   - clock: The time of calls.
-    init(_ apis: [any CloudAPI], fallback: (any CloudAPI)?, clock: any WallClock) {
+    ///   - skew: Seconds by which a caller's clock may differ.
+    init(_ apis: [any CloudAPI], fallback: (any CloudAPI)?, clock: any WallClock, skew: Int64) {
         let claim = Claim(
             ["/"],
             when: Claim.Condition(text: "calls of the API of a cloud", holds: CloudCall.canBe),
             operations: [(method: .post, template: "/"), (method: .get, template: "/")],
             refuse: { error, request in
                 // A form is not read for this, so that a refusal costs nothing; its vendor may be unknown.
-                let call = CloudCall(head: request, at: clock.now)
+                let call = CloudCall(head: request, at: clock.now, skew: skew)
                 let api = apis.first { $0.isMeant(by: call) } ?? fallback
                 return api?.refuse(error, call) ?? RESTErrors.problem(error).response(requestID: request.id)
             }
         ) { request in
-            let call = await CloudCall(request, at: clock.now)
+            let call = await CloudCall(request, at: clock.now, skew: skew)
             guard let api = apis.first(where: { $0.isMeant(by: call) }) ?? fallback else {
                 return Problem(404, "not_found", "this server does not serve the API that this call is for")
                     .response(requestID: request.id)

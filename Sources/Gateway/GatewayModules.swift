@@ -95,7 +95,8 @@ struct GatewayModules {
             CloudAPIs(
                 [aliyun.api, tencent.api].compactMap { $0 },
                 fallback: tencent.api,
-                clock: context.clock
+                clock: context.clock,
+                skew: settings.limits.clockSkewSeconds
             ),
             TusModule(context),
             VimeoModule(context, starter: pulls.starter, isShared: settings.database.url != nil),

@@ -98,7 +98,12 @@ package struct GatewayContext {
                     )
                 }
             }
-        revoked = RevocationList(state: stores.state, clock: stores.clock, trusts: trusts)
+        revoked = RevocationList(
+            state: stores.state,
+            clock: stores.clock,
+            skew: Double(settings.limits.clockSkewSeconds),
+            trusts: trusts
+        )
         sealer = GrantSealer(master: master)
         locator = UploadLocator(master: master)
         authenticator = Authenticator(

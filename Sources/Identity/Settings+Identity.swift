@@ -16,7 +16,11 @@ extension Settings {
         guard let issuer = identity.issuer, let bucket = identity.bucket ?? object.buckets.first else { return nil }
         let client = Self.client(trusting: identity.authorities)
         return TrustedIssuer(
-            rules: IdentityTokenRules(issuer: issuer, audiences: identity.audiences),
+            rules: IdentityTokenRules(
+                issuer: issuer,
+                audiences: identity.audiences,
+                leeway: min(IdentityTokenRules.leeway, limits.clockSkewSeconds)
+            ),
             keys: IdentityKeys(identity.keysURL.map { .at($0) } ?? .ofIssuer(issuer), client: client, clock: clock),
             bucket: bucket,
             keyPrefix: identity.keyPrefix,

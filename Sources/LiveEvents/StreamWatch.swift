@@ -85,7 +85,7 @@ final class StreamWatch: Sendable {
             case .key(let id, let expiresAt):
                 if let expiresAt, clock.now >= expiresAt { return true }
                 // Revocations by minting time do not apply to keys.
-                return try await revoked.isRevoked(issuer: id, subject: nil, issuedAt: .distantFuture)
+                return try await revoked.isRevoked(issuer: id, subject: nil, issuedAt: nil)
             case .user(let issuer, let subject, let issuedAt, let expiresAt):
                 if clock.now >= expiresAt { return true }
                 return try await revoked.isRevoked(issuer: issuer, subject: subject, issuedAt: issuedAt)

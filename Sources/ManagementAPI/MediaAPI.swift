@@ -108,10 +108,13 @@ struct MediaAPI: Sendable {
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let lifetime = fields.integer("expiresIn", in: 1...Self.maximumLinkLifetime) ?? Self.defaultLinkLifetime
         try fields.finish()
-        _ = try await access.core { () throws(UploadError) in try await service.media(id) }
+        let media = try await access.core { () throws(UploadError) in try await service.media(id) }
+        try access.check(key, mints: MintedRights([.read], subject: media.subject, reach: .limitsOfKey))
         let now = clock.now
         let seconds = min(Double(lifetime), key.user?.mintedLifetime ?? .infinity)
-        let expiresAt = Date(timeIntervalSince1970: (now.timeIntervalSince1970 + seconds).rounded(.up))
+        let expiresAt = key.lastExpiry(
+            Date(timeIntervalSince1970: (now.timeIntervalSince1970 + seconds).rounded(.up))
+        )
         let query = links.query(for: id, expiresAt: expiresAt, issuer: key.id, at: now)
         let view = LinkView(
             url: url(of: id, request) + "?" + query,
@@ -134,7 +137,7 @@ struct MediaAPI: Sendable {
     /// owns the media.
     private func check(_ origin: MediaLinks.Origin, _ media: Media) async throws(Problem) {
         try await access.core { () throws(UploadError) in
-            let isRevoked = try await revoked.isRevoked(
+            let isRevoked = try await revoked.refuses(
                 issuer: origin.issuer,
                 subject: media.subject,
                 issuedAt: origin.issuedAt

@@ -6,15 +6,6 @@ internal import Signing
 internal import UploadCore
 
 extension Access {
-    /// Checks that a key may act for this app user and these objects.
-    ///
-    /// - Throws: `Problem` 403.
-    func check(_ key: APIKey, subject: String?, bucket: String, _ keys: ObjectGrant.Keys) throws(Problem) {
-        guard key.limits.allows(subject: subject), key.limits.allows(bucket: bucket, keys: keys) else {
-            throw Self.outsideLimits(of: key)
-        }
-    }
-
     /// Checks that an app user with a token mints only for the user's own objects at this gateway.
     ///
     /// Their keys begin with the encoded name of the user (`KeyPrefix.init(subject:)`).

@@ -190,6 +190,7 @@ package struct ObjectModule: GatewayModule {
                 region: region,
                 issuer: issuer,
                 grace: grace,
+                skew: settings.limits.clockSkewSeconds,
                 revoked: context.revoked
             ) {
                 (accessKeyID) async throws(ObjectError) in
@@ -221,6 +222,7 @@ package struct ObjectModule: GatewayModule {
                     TokenMinter($0.credentials, $0.key, noteUse: $0.noteUse)
                 }
             },
+            skew: settings.limits.clockSkewSeconds,
             identities: identities,
             onMint: { minted.increment() }
         )

@@ -74,20 +74,39 @@ package struct PresignAPI: Sendable {
             origin: try objectURL.origin(for: request),
             region: region
         )
+        var (upload, continued) = (Upload?.none, wanted)
+        if case .parts(_, let id?) = wanted.purpose {
+            let found = try await begun(id, wanted)
+            upload = found
+            // The object endpoint recognises the upload's own grant.
+            continued.grant.id = found.principal
+        }
         let (name, grant) = (wanted.name, wanted.grant)
         let headers = S3ObjectHeaders(contentType: wanted.exactType)
-        var upload: Upload?
-        var response = try await response(wanted, presigner) { (id, _) async throws(Problem) in
-            let found = try await access.core { () async throws(UploadError) -> Upload in
-                if let id { return try await uploads.find(id, of: name) }
-                return try await uploads.begin(name, headers, for: wanted.vendor, under: grant)
+        var response = try await response(continued, presigner) { (id, _) async throws(Problem) in
+            if let id { return id }
+            let begun = try await access.core { () async throws(UploadError) -> Upload in
+                try await uploads.begin(name, headers, for: wanted.vendor, under: grant)
             }
-            upload = found
-            return found.id.text
+            upload = begun
+            return begun.id.text
         }
         response.trace.uploadID = upload?.id.text
         minted.increment()
         return response
+    }
+
+    /// The multipart upload to continue, which the key has begun for this subject, or may see and end itself.
+    private func begun(_ id: String, _ wanted: Wanted) async throws(Problem) -> Upload {
+        try await access.core { () async throws(UploadError) -> Upload in
+            let found = try await uploads.find(id, of: wanted.name)
+            let key = wanted.key
+            guard
+                wanted.grant.hasBegun(found)
+                    || key.allows(.read) && key.allows(.upload) && key.limits.covers(found)
+            else { throw UploadError(.notFound, "There is no multipart upload with this id for this key.") }
+            return found
+        }
     }
 
     /// Signs for a real store with the cloud's own credentials.
@@ -121,6 +140,7 @@ package struct PresignAPI: Sendable {
     /// A decoded and permitted request.
     private struct Wanted {
         let now: Date
+        let key: APIKey
         let vendor: Vendor
         /// `nil` in `relay` mode.
         let cloud: DirectCloud?
@@ -158,7 +178,9 @@ package struct PresignAPI: Sendable {
         // Whole seconds, as above.
         try access.limit(minted: &grant, by: key, at: Date(timeIntervalSince1970: Double(now.unixSeconds)))
         let vendor = fields.objectFormat()
-        if !purpose.actions.isSubset(of: ObjectAction.allowed(to: key)) {
+        let owner = subject ?? key.limits.onlySubject
+        let rights = ObjectAction.rights(of: purpose.actions, for: owner, at: keys.reach(in: bucket))
+        if case .scopes? = key.refusal(minting: rights) {
             fields.reject(
                 "method",
                 "must be what the API key may do itself: GET needs the scope `read`, DELETE needs `delete`"
@@ -167,12 +189,12 @@ package struct PresignAPI: Sendable {
         let cloud = clouds.wanted(vendor, bucket: bucket, in: &fields)
         if cloud != nil { Self.refuse(grant, contentType, for: purpose, in: &fields) }
         try fields.finish()
-        let owner = subject ?? key.limits.onlySubject
-        try access.check(key, subject: owner, bucket: bucket, keys)
+        try access.check(key, mints: rights)
         try access.checkUser(key, bucket: bucket, keys, for: vendor, isDirect: cloud != nil, among: buckets)
         grant.subject = owner
         return Wanted(
             now: now,
+            key: key,
             vendor: vendor,
             cloud: cloud,
             purpose: purpose,

@@ -46,7 +46,14 @@ struct SessionTokensAPI: Sendable {
         let subject = fields.subject(isRequired: true)
         let bucket = fields.bucket()
         let keys = fields.objectKeys()
-        let actions = actions(in: &fields, of: key)
+        let actions = actions(in: &fields)
+        let rights = ObjectAction.rights(of: actions, for: subject, at: keys.reach(in: bucket))
+        if case .scopes? = key.refusal(minting: rights) {
+            fields.reject(
+                "actions",
+                "must be what the API key may do itself: `read` needs its scope, `delete` needs `delete`"
+            )
+        }
         let most = fields.integer("maxBytes", in: 0...maximumBytes)
         let contentTypes = fields.strings(
             "contentTypes",
@@ -80,7 +87,7 @@ struct SessionTokensAPI: Sendable {
         let cloud = clouds.wanted(vendor, bucket: bucket, in: &fields)
         let order = cloud?.tokenOrder(for: grant, subject: subject ?? "", lifetime: lifetime, in: &fields)
         try fields.finish()
-        try access.check(key, subject: subject, bucket: bucket, keys)
+        try access.check(key, mints: rights)
         try access.checkUser(key, bucket: bucket, keys, for: vendor, isDirect: cloud != nil, among: buckets)
         if let cloud, let order {
             let made = try await cloud.asking { () async throws(CloudFailure) in
@@ -110,8 +117,7 @@ struct SessionTokensAPI: Sendable {
         JSONResponse.response(201, SessionDocument(session, for: vendor, at: place, from: clock.now))
     }
 
-    /// At most what the minting key may do itself.
-    private func actions(in fields: inout JSONFields, of key: APIKey) -> Set<ObjectAction> {
+    private func actions(in fields: inout JSONFields) -> Set<ObjectAction> {
         let names = SessionAction.allCases.map(\.rawValue).sorted()
         let wanted = fields.strings(
             "actions",
@@ -119,15 +125,8 @@ struct SessionTokensAPI: Sendable {
             where: { SessionAction(rawValue: $0) != nil },
             "one of \(names.joined(separator: ", "))"
         )
-        let actions = (wanted.isEmpty ? ["upload"] : wanted).reduce(into: Set<ObjectAction>()) {
+        return (wanted.isEmpty ? ["upload"] : wanted).reduce(into: Set<ObjectAction>()) {
             $0.formUnion(SessionAction(rawValue: $1)?.actions ?? [])
         }
-        if !actions.isSubset(of: ObjectAction.allowed(to: key)) {
-            fields.reject(
-                "actions",
-                "must be what the API key may do itself: `read` needs its scope, `delete` needs `delete`"
-            )
-        }
-        return actions
     }
 }

@@ -6,7 +6,12 @@ internal import UploadCore
 
 /// Fetches over HTTP and HTTPS.
 struct HTTPOrigin: PullOrigin {
+    /// Connects to the allowed ranges, too.
     let client: HTTPClient
+    /// Connects to public addresses only.
+    ///
+    /// It is another client, so that it uses no connection of the first one.
+    let publicClient: HTTPClient
     let maximumRedirects: Int
     let connectTimeout: Duration
     /// Maximum time without enough bytes.
@@ -18,6 +23,11 @@ struct HTTPOrigin: PullOrigin {
     func open(_ request: PullRequest, rest: OriginRest?) async throws(PullFailure) -> OriginResponse {
         let download: HTTPDownload
         do throws(HTTPClientError) {
+            let client =
+                switch request.reach {
+                case .publicOnly?: publicClient
+                case .allowedRanges?, nil: self.client
+                }
             download = try await client.open(self.request(request, rest))
         } catch {
             throw PullFailure(error)

@@ -25,7 +25,8 @@ struct PullAPI: Sendable {
             throw Problem(403, "forbidden", "pulling is disabled on this server (pull.enabled)")
         }
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
-        let url = address(&fields)
+        let reach = starter.reach(of: key)
+        let url = address(&fields, within: reach)
         let subject = fields.subject() ?? key.limits.onlySubject
         let filename = fields.string("filename", maximumLength: 1024)
         let contentType = fields.string("contentType", maximumLength: 256)
@@ -46,7 +47,13 @@ struct PullAPI: Sendable {
         guard let url else { throw Problem.invalidFields([.init(field: "url", message: "is required: a string")]) }
         if let filename { values["filename"] = filename }
         if let contentType { values["filetype"] = contentType }
-        let new = starter.upload(from: url, headers: headers, metadata: values, contentTypes: contentTypes)
+        let new = starter.upload(
+            from: url,
+            within: reach,
+            headers: headers,
+            metadata: values,
+            contentTypes: contentTypes
+        )
         let grant = Grant(
             id: key.id,
             issuer: key.id,
@@ -69,9 +76,9 @@ struct PullAPI: Sendable {
         return response
     }
 
-    private func address(_ fields: inout JSONFields) -> String? {
+    private func address(_ fields: inout JSONFields, within reach: PullReach) -> String? {
         guard let text = fields.string("url", maximumLength: 8192, isRequired: true) else { return nil }
-        if let problem = starter.problem(with: text) { fields.reject("url", problem) }
+        if let problem = starter.problem(with: text, within: reach) { fields.reject("url", problem) }
         return text
     }
 

@@ -16,22 +16,27 @@ package struct PullModule: GatewayModule {
     package let pulls: PullService
     /// Starts pulls, for other modules.
     package let starter: PullStarter
-    private let client: HTTPClient
+    private let clients: [HTTPClient]
 
     package init(_ context: GatewayContext) {
         let settings = context.settings
-        client = HTTPClient(
-            userAgent: "sluice/\(Version.current)",
-            purpose: "pull",
-            maximumTransfers: settings.pull.concurrency,
-            maximumThreads: HTTPClient.threadsForContent,
-            addresses: settings.pullAddresses,
-            authorities: settings.pull.authorities
-        )
+        func client(_ addresses: AddressPolicy) -> HTTPClient {
+            HTTPClient(
+                userAgent: "sluice/\(Version.current)",
+                purpose: "pull",
+                maximumTransfers: settings.pull.concurrency,
+                maximumThreads: HTTPClient.threadsForContent,
+                addresses: addresses,
+                authorities: settings.pull.authorities
+            )
+        }
+        let usual = client(settings.pullAddresses)
+        let publicOnly = settings.pull.allow.isEmpty ? usual : client(.publicOnly())
+        clients = [usual, publicOnly]
         let pulls = PullService(
             uploads: context.services.uploads,
             pulls: context.state,
-            origin: settings.pullOrigin(client, context.clock),
+            origin: settings.pullOrigin(usual, publicOnly: publicOnly, context.clock),
             sealer: PullSealer(master: context.master),
             limits: settings.pullLimits,
             tracer: context.tracer,
@@ -44,7 +49,8 @@ package struct PullModule: GatewayModule {
         starter = PullStarter(
             pulls: settings.pull.isEnabled ? pulls : nil,
             sealer: PullSealer(master: context.master),
-            addresses: settings.pullAddresses
+            addresses: settings.pullAddresses,
+            allowsUsers: settings.pull.allowsUsers
         )
         routes =
             PullAPI(
@@ -57,7 +63,7 @@ package struct PullModule: GatewayModule {
         services = settings.pull.isEnabled && context.mismatch == nil ? [PullingService(pulls: pulls)] : []
     }
 
-    package func close() { client.close() }
+    package func close() { for client in clients { client.close() } }
 }
 
 /// Runs the pull jobs.

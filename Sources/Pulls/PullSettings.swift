@@ -8,6 +8,8 @@ package struct PullSettings: SettingsSection {
     package var concurrency = 4
     /// Addresses that are not public but allowed.
     package var allow: [CIDR] = []
+    /// Whether tokens of users reach these, too.
+    package var allowsUsers = false
     package var maximumRedirects = 5
     package var connectTimeout = Duration.seconds(10)
     /// Maximum time without enough bytes.
@@ -34,6 +36,12 @@ package struct PullSettings: SettingsSection {
             \.allow,
             .ranges,
             "Addresses that may be fetched from although they are not public."
+        ),
+        setting(
+            "pull.allowUsers",
+            \.allowsUsers,
+            .flag,
+            "Whether users may name URLs in these ranges with the tokens that an API key with the scope upload has made for them; otherwise only such a key itself may."
         ),
         setting("pull.maximumRedirects", \.maximumRedirects, .count(0...50), "Maximum number of redirects to follow."),
         setting(

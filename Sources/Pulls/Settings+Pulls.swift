@@ -18,9 +18,10 @@ extension Settings {
     }
 
     /// The HTTP origin and its limits.
-    func pullOrigin(_ client: HTTPClient, _ clock: any WallClock) -> HTTPOrigin {
+    func pullOrigin(_ client: HTTPClient, publicOnly: HTTPClient, _ clock: any WallClock) -> HTTPOrigin {
         HTTPOrigin(
             client: client,
+            publicClient: publicOnly,
             maximumRedirects: pull.maximumRedirects,
             connectTimeout: pull.connectTimeout,
             stallTimeout: pull.timeout,

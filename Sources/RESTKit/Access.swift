@@ -35,6 +35,19 @@ package struct Access: Sendable {
         }
     }
 
+    /// Checks that a key can do itself what a credential can do that it mints.
+    ///
+    /// - Throws: `Problem` 403.
+    package func check(_ key: APIKey, mints rights: MintedRights) throws(Problem) {
+        switch key.refusal(minting: rights) {
+        case nil: return
+        case .limits: throw Self.outsideLimits(of: key)
+        case .scopes(let missing):
+            let names = missing.map(\.rawValue).sorted().joined(separator: ", ")
+            throw Problem(403, "forbidden", "the API key \(key.id) cannot do this itself: it lacks the scope \(names)")
+        }
+    }
+
     /// Checks that a key may act for this app user, outside the object endpoint.
     ///
     /// - Throws: `Problem` 403.

@@ -145,6 +145,7 @@ struct ConfigurationLoaderTests {
         "limits.key.requestsPerSecond": "5", "limits.key.burst": "6", "limits.key.uploads": "7",
         "limits.key.bytesPerSecond": "2MiB", "limits.subject.requestsPerSecond": "8", "limits.subject.burst": "9",
         "limits.subject.uploads": "10", "limits.subject.bytesPerSecond": "3MiB", "limits.blockingThreads": "4",
+        "limits.clockSkew": "2m",
         "timeouts.head": "1s", "timeouts.idle": "1m",
         "timeouts.bodyProgress": "500ms", "timeouts.write": "2s", "timeouts.request": "1h",
         "timeouts.drain": "10s", "timeouts.shutdownGrace": "0", "uploads.expireAfter": "7d", "uploads.sweepEvery": "5s",

@@ -55,6 +55,7 @@ struct HTTPOriginTests {
         let client = HTTPClient(userAgent: "test", addresses: .any)
         let origin = HTTPOrigin(
             client: client,
+            publicClient: client,
             maximumRedirects: 2,
             connectTimeout: .seconds(300),
             stallTimeout: .seconds(300),

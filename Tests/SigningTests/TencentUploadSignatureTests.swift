@@ -235,6 +235,31 @@ struct TencentUploadSignatureTests {
         #expect(throws: SignatureFailure.lifetimeTooLong) { try verify(signature) }
     }
 
+    @Test("a signer's clock may be ahead by as much as clocks may differ, and 90 days count from now")
+    func ahead() throws {
+        var parameters = Self.minimal
+        let now = parameters.currentTimeStamp
+        for (ahead, skew, isValid) in [(900, 900, true), (901, 900, false), (10, 10, true), (11, 10, false)]
+            as [(Int64, Int64, Bool)]
+        {
+            parameters.currentTimeStamp = now + ahead
+            parameters.expireTime = now + ahead + 600
+            let signature = Signature.sign(parameters, secretKey: Self.secretKey)
+            func verified() throws {
+                _ = try Signature.verify(signature, secretKey: { _ in Self.secretKey }, at: now, skew: skew)
+            }
+            if isValid {
+                try verified()
+            } else {
+                #expect(throws: SignatureFailure.notYetValid) { try verified() }
+            }
+        }
+        parameters.currentTimeStamp = now + 300
+        parameters.expireTime = now + 7_776_001
+        let long = Signature.sign(parameters, secretKey: Self.secretKey)
+        #expect(throws: SignatureFailure.lifetimeTooLong) { try verify(long, at: now) }
+    }
+
     @Test("the code is checked before anything else")
     func codeFirst() {
         let original = Array("secretId=AKIDtest&currentTimeStamp=x&expireTime=1&random=1".utf8)

@@ -40,6 +40,7 @@ struct VODPullsTests {
             return try await pulls.begin(
                 VODNewFile(name: "v", type: "mp4", size: nil),
                 from: "https://origin.example/v.mp4?token=x",
+                within: .publicOnly,
                 sessionID: nil,
                 by: signer
             )

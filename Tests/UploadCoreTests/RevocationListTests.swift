@@ -65,6 +65,46 @@ struct RevocationListTests {
         #expect(try await !ended("bert", -9))
     }
 
+    @Test("a time that is not yet may be wrong by as much as clocks may differ")
+    func future() async throws {
+        try await key("key_a")
+        let list = list()
+        let now = clock.now
+        func ended(_ seconds: TimeInterval) async throws -> Bool {
+            try await list.isRevoked(issuer: "key_a", subject: "anna", issuedAt: now.addingTimeInterval(seconds))
+        }
+        func refused(_ seconds: TimeInterval) async throws -> Bool {
+            try await list.refuses(issuer: "key_a", subject: "anna", issuedAt: now.addingTimeInterval(seconds))
+        }
+        for seconds in [-1.0, 0, 1, 300, 900] { #expect(try await !refused(seconds), "\(seconds)") }
+        for seconds in [901.0, 86_400, 1e12] { #expect(try await refused(seconds), "\(seconds)") }
+        // Without a revocation, nothing is revoked.
+        for seconds in [901.0, 86_400] { #expect(try await !ended(seconds), "\(seconds)") }
+
+        let end = now.addingTimeInterval(-200)
+        try await state.insert(Revocation(subject: "anna", issuedBefore: end, createdAt: now))
+        list.expire()
+        for seconds in [-201.0, 2, 300, 699, 901, 86_400] { #expect(try await ended(seconds), "\(seconds)") }
+        // Made after it as far as is known, and what states so far ahead that it was made after it.
+        for seconds in [-200.0, -1, 0, 1, 701, 900] { #expect(try await !ended(seconds), "\(seconds)") }
+        // Revocations by time do not apply.
+        #expect(try await !list.isRevoked(issuer: "key_a", subject: "anna", issuedAt: nil))
+        // The time has come: as far as is known, it was made then.
+        clock.advance(by: 300)
+        list.expire()
+        #expect(try await !ended(300))
+    }
+
+    @Test("how far clocks may differ is a setting")
+    func skew() async throws {
+        try await key("key_a")
+        let list = RevocationList(state: state, clock: clock, skew: 10)
+        for (seconds, isRefused) in [(9.0, false), (11, true)] {
+            let time = clock.now.addingTimeInterval(seconds)
+            #expect(try await list.refuses(issuer: "key_a", subject: nil, issuedAt: time) == isRefused)
+        }
+    }
+
     @Test("the state is read at most twice a second, however many callers there are")
     func reads() async throws {
         try await key("key_a")

@@ -17,6 +17,8 @@ from harness.server import ROOT
 
 VERSIONS = tuple((ROOT / "acceptance/pyvimeo.txt").read_text().split())
 NEW, OLD = VERSIONS[:2], VERSIONS[2:]
+# Users pull from this machine.
+PULLS = {"SLUICE_PULL_ALLOW": "127.0.0.1", "SLUICE_PULL_ALLOW_USERS": "true"}
 SCOPES = ["public", "private", "create", "edit", "delete", "upload"]
 
 

@@ -28,6 +28,6 @@ extension Settings {
     }
 
     func tencentIssuer(_ master: MasterSecret) -> TencentSignatureIssuer {
-        TencentSignatureIssuer(tencentCredentials(master), mode: tencentMode)
+        TencentSignatureIssuer(tencentCredentials(master), mode: tencentMode, skew: limits.clockSkewSeconds)
     }
 }

@@ -35,7 +35,7 @@ package struct TencentModule: GatewayModule {
             TencentAPI(
                 issuer: context.settings.tencentIssuer(context.master),
                 access: context.access,
-                allows: Self.allowance(context.settings),
+                reach: Self.reach(context.settings),
                 minted: context.metrics.mintCounter("tencent_signature"),
                 bodyLimit: context.bodyLimit,
                 clock: context.clock
@@ -87,10 +87,10 @@ package struct TencentModule: GatewayModule {
     }
 
     /// In direct mode there are no objects here, so a key that is limited to some may not sign.
-    private static func allowance(_ settings: Settings) -> @Sendable (KeyLimits, Int64?) -> Bool {
-        guard settings.tencentMode == .relay else { return { limits, _ in !limits.isForObjectsOnly } }
+    private static func reach(_ settings: Settings) -> @Sendable (Int64?) -> MintedRights.Reach {
+        guard settings.tencentMode == .relay else { return { _ in .uploads } }
         let place = VODPlace(settings.tencent)
-        return { limits, application in place.allows(limits, application) }
+        return { application in place.reach(application) }
     }
 
     /// Aborts calls of the cloud in progress.
@@ -187,7 +187,8 @@ extension UGCHandler {
                         (key: pairs.key, secrets: pairs.credentials.map(\.secretAccessKey), noteUse: pairs.noteUse)
                     }
                 },
-                revoked: context.revoked
+                revoked: context.revoked,
+                skew: context.settings.limits.clockSkewSeconds
             ),
             place: uploads.place,
             objectURL: context.objectURL,

@@ -14,7 +14,7 @@ struct AWSTokenDialect: TokenDialect {
     var vendor: Vendor { .aws }
 
     func claim(_ call: CloudCall) throws(RequestSignatureFailure) -> TokenClaim {
-        let claim = try Self.verifier.claim(call.request, at: call.time.unixSeconds)
+        let claim = try Self.verifier.claim(call.request, at: call.time.unixSeconds, skew: call.skew)
         // The signature covers a different form.
         guard claim.payload == call.request.payload else { throw .wrongSignature }
         return TokenClaim(accessKeyID: claim.accessKeyID, token: claim.token, nonce: nil, stringToSign: nil) {

@@ -7,9 +7,7 @@ package import UploadCore
 package struct TokenMinter: Sendable {
     private let credentials: [SigningCredentials]
     private let noteUse: @Sendable () -> Void
-    private let key: String
-    private let actions: Set<ObjectAction>
-    private let limits: KeyLimits
+    private let key: APIKey
 
     /// - Parameters:
     ///   - credentials: Key pairs that stand for `key`, as in `StaticKeyPair.all`.
@@ -22,9 +20,7 @@ package struct TokenMinter: Sendable {
     ) {
         self.credentials = credentials
         self.noteUse = noteUse
-        self.key = key.id
-        actions = ObjectAction.allowed(to: key)
-        limits = key.limits
+        self.key = key
     }
 
     /// Verifies a signature with the key's pairs.
@@ -42,19 +38,21 @@ package struct TokenMinter: Sendable {
     /// - Returns: `nil` if the key is limited to other users than the one in the request, or the request names none.
     func grant(for request: TokenRequest, at now: Date) -> ObjectGrant? {
         let subject = request.name.isEmpty ? nil : request.name
-        guard limits.allows(subject: subject) else { return nil }
+        let actions = ObjectAction.allowed(to: key)
+        let rights = ObjectAction.rights(of: actions, for: subject, at: .limitsOfKey)
+        guard key.refusal(minting: rights) == nil else { return nil }
         let grant = ObjectGrant(
             upload: Grant(
                 id: "grant_" + UploadID.generate(at: now).text,
-                issuer: key,
+                issuer: key.id,
                 subject: subject,
-                expiresAt: now.addingTimeInterval(Double(request.seconds)),
+                expiresAt: key.lastExpiry(now.addingTimeInterval(Double(request.seconds))),
                 issuedAt: now
             ),
             bucket: nil,
             keys: .all,
             actions: actions
-        ).narrowed(to: limits)
+        ).narrowed(to: key.limits)
         return request.policy.map { grant.narrowed(by: $0) } ?? grant
     }
 }

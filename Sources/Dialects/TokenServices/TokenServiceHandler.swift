@@ -21,23 +21,27 @@ package struct TokenServiceHandler: Sendable {
     private let identities: (any WebIdentityVerifier)?
     private let onMint: @Sendable () -> Void
     private let nonces = UsedNonces()
+    private let skew: Int64
 
     /// - Parameters:
     ///   - issuer: Issues the credentials.
     ///   - clock: The current time.
     ///   - minter: Looks up callers who may mint.
+    ///   - skew: Seconds by which a caller's clock may differ, if that is less than the vendor's limit.
     ///   - identities: Verifies identity tokens, whose users need no signature; `nil` accepts none.
     ///   - onMint: Called for each minted session.
     package init(
         issuer: CredentialIssuer,
         clock: any WallClock,
         minter: @escaping MinterLookup,
+        skew: Int64 = .max,
         identities: (any WebIdentityVerifier)? = nil,
         onMint: @escaping @Sendable () -> Void
     ) {
         self.issuer = issuer
         self.clock = clock
         self.minter = minter
+        self.skew = skew
         self.identities = identities
         self.onMint = onMint
     }
@@ -51,7 +55,7 @@ package struct TokenServiceHandler: Sendable {
     }
 
     package func respond(to request: Request) async -> Response {
-        let call = await CloudCall(request, at: clock.now)
+        let call = await CloudCall(request, at: clock.now, skew: skew)
         var response =
             switch Self.vendor(of: call.head, parameters: call.parameters.map(\.name)) {
             case .aliyun: await respond(to: call, in: AliyunTokenDialect())
@@ -69,7 +73,7 @@ package struct TokenServiceHandler: Sendable {
     ///
     /// Status 503: the vendors' SDKs send such a request again.
     package func refuse(_ error: UploadError, _ request: Request) -> Response {
-        let call = CloudCall(head: request, at: clock.now)
+        let call = CloudCall(head: request, at: clock.now, skew: skew)
         let failure = TokenFailure.unavailable(status: 503, error.message)
         var response =
             switch Self.vendor(of: call.head, parameters: call.parameters.map(\.name)) {

@@ -58,7 +58,7 @@ struct TusAPI: Sendable {
         let bucket = bucket(in: &fields)
         let metadata = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 2048)
         try fields.finish()
-        try access.check(key, subject: subject)
+        try access.check(key, mints: MintedRights(subject: subject, reach: .uploads))
         let now = clock.now
         var grant = Grant(
             id: Grant.newID(at: now),
@@ -109,7 +109,7 @@ struct TusAPI: Sendable {
             fields.reject("contentType", "must be a media type such as video/mp4")
         }
         try fields.finish()
-        try access.check(key, subject: subject)
+        try access.check(key, mints: MintedRights(subject: subject, reach: .uploads))
         if let filename { values["filename"] = filename }
         if let contentType { values["filetype"] = contentType }
         var grant = Grant(

@@ -16,6 +16,8 @@ package struct LimitSettings: SettingsSection {
     package var uploadBytes: Int64 = 1 << 40
     package var connections = 20_000
     package var blockingThreads = 16
+    /// Between a stated time and the clock.
+    package var clockSkew = Duration.seconds(900)
     package var address = Address()
     /// Limits of one API key; 0 for none.
     package var key = ClientRates()
@@ -101,6 +103,12 @@ package struct LimitSettings: SettingsSection {
                 "Number of threads for disk and state work."
             ),
             setting(
+                "limits.clockSkew",
+                \.clockSkew,
+                .duration(.seconds(1) ... .seconds(86_400)),
+                "How far a time that a client, an issuer or another node states may be ahead of this server's clock, or for a signed request behind it; a vendor's own limit applies if it is shorter; in whole seconds."
+            ),
+            setting(
                 "limits.address.connections",
                 \.address.connections,
                 .count(0...1_000_000),
@@ -183,6 +191,10 @@ package struct LimitSettings: SettingsSection {
             "must not be smaller than limits.requestLine (\(ByteCountText.format(Int64(limits.requestLine))))"
         )
     }
+}
+
+extension LimitSettings {
+    package var clockSkewSeconds: Int64 { clockSkew.components.seconds }
 }
 
 extension Settings {

@@ -80,16 +80,51 @@ package enum ObjectAction: Int, Sendable, CaseIterable {
         .getObject, .headObject, .listObjects, .copySource, .headBucket, .getBucketLocation,
     ]
 
-    /// The most that a session minted with an API key may do.
+    /// The scope that an API key needs to do it itself; `nil` for uploading objects, which `mint` stands for, too.
+    package var scope: Scope? {
+        switch self {
+        case .headObject, .putObject, .postObject, .appendObject, .createMultipartUpload, .uploadPart,
+            .completeMultipartUpload, .abortMultipartUpload, .listParts, .listMultipartUploads, .headBucket,
+            .getBucketLocation:
+            nil
+        case .createUploadVideo, .createUploadImage, .createUploadAttachedMedia, .refreshUploadVideo: .mint
+        case .uploadMediaByURL, .updateVideoInfo, .setMessageCallback: .upload
+        case .getObject, .listObjects, .copySource, .getURLUploadInfos, .getUploadDetails, .getVideoInfo,
+            .getVideoInfos, .getMezzanineInfo, .getPlayInfo, .getImageInfo, .searchMedia, .getMessageCallback:
+            .read
+        case .deleteObject, .deleteVideo, .deleteImage, .deleteMultipartUpload: .delete
+        }
+    }
+
+    /// Whether it concerns the media of all subjects.
+    package var concernsAll: Bool { self == .setMessageCallback || self == .getMessageCallback }
+
+    /// What a session that may do this can do, in the terms of API keys.
+    package static func rights(
+        of actions: Set<ObjectAction>,
+        for subject: String?,
+        at reach: MintedRights.Reach
+    ) -> MintedRights {
+        MintedRights(
+            Set(actions.compactMap(\.scope)),
+            subject: subject,
+            reach: reach,
+            concernsAll: actions.contains(where: \.concernsAll)
+        )
+    }
+
+    /// The most that a session minted with an API key may do, anywhere within the key's limits.
+    ///
+    /// Objects do not tell whose they are. A key that only its subjects limit reads and deletes none by such a session.
     package static func allowed(to key: APIKey) -> Set<ObjectAction> {
-        if key.allows(.admin) { return Set(allCases) }
-        var actions: Set<ObjectAction> = []
-        if key.allows(.mint) || key.allows(.upload) { actions.formUnion(upload) }
-        if key.allows(.mint) { actions.formUnion(videoUpload) }
-        if key.allows(.upload) { actions.formUnion(videoChange) }
-        if key.allows(.read) { actions.formUnion(read.union(videoRead)) }
-        if key.allows(.delete) { actions.formUnion(videoDeletion.union([.deleteObject])) }
-        return actions
+        let isBound = key.isBoundToSubjects
+        return Set(
+            allCases.filter { action in
+                if action.concernsAll, !key.actsForAll { return false }
+                guard let scope = action.scope else { return key.allows(.mint) || key.allows(.upload) }
+                return key.allows(scope) && (action.isVideoCall || !isBound)
+            }
+        )
     }
 
     /// Whether it concerns the bucket and not a single key; a listing concerns the keys with a prefix.

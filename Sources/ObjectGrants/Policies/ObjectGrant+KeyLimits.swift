@@ -37,13 +37,13 @@ extension ObjectAction {
     fileprivate static let ofBucketAlone: Set<ObjectAction> = [.headBucket, .getBucketLocation]
 }
 
-extension KeyLimits {
-    /// Whether the key's limits cover all objects of a grant.
-    package func allows(bucket: String, keys: ObjectGrant.Keys) -> Bool {
-        switch keys {
-        case .only(let key): allows(bucket: bucket, key: key)
-        case .within(let prefix): allows(bucket: bucket, key: prefix.text)
-        case .all: allows(bucket: bucket, key: "")
+extension ObjectGrant.Keys {
+    /// The objects of a bucket that these are, for the check of what a key may mint.
+    package func reach(in bucket: String) -> MintedRights.Reach {
+        switch self {
+        case .only(let key): .objects(bucket: bucket, prefix: key)
+        case .within(let prefix): .objects(bucket: bucket, prefix: prefix.text)
+        case .all: .objects(bucket: bucket, prefix: "")
         }
     }
 }

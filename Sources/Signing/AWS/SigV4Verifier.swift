@@ -36,9 +36,14 @@ package struct SigV4Verifier: Sendable {
     /// - Parameters:
     ///   - request: With all its headers, and `payload` and `date` as received.
     ///   - now: Unix seconds.
+    ///   - skew: Seconds by which clocks may differ, if that is less than the vendor's limit.
     /// - Returns: The claim.
     /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
-    package func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> SigV4Claim {
+    package func claim(
+        _ request: SigningRequest,
+        at now: Int64,
+        skew: Int64 = Self.maximumSkew
+    ) throws(RequestSignatureFailure) -> SigV4Claim {
         let headers = RequestHeaders(request.headers)
         let parts = try parts(of: request, headers)
         let (accessKeyID, scope) = try parts.scope()
@@ -50,11 +55,12 @@ package struct SigV4Verifier: Sendable {
         let timestamp = SigningTime.format(date)
         guard timestamp.utf8.prefix(8).elementsEqual(scope.day.utf8) else { throw .wrongDay }
         let lifetime = try lifetime(parts)
-        guard date <= now + Self.maximumSkew else { throw .skewed }
+        let skew = min(skew, Self.maximumSkew)
+        guard date <= now + skew else { throw .skewed }
         if let lifetime {
             guard now < date + lifetime else { throw .expired }
         } else {
-            guard date >= now - Self.maximumSkew else { throw .skewed }
+            guard date >= now - skew else { throw .skewed }
         }
         return SigV4Claim(
             accessKeyID: accessKeyID,

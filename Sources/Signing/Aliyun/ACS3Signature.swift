@@ -36,9 +36,14 @@ package enum ACS3Signature {
     /// - Parameters:
     ///   - request: With all its headers; `host` and all `x-acs-*` must be signed. `payload` is ignored.
     ///   - now: Unix seconds.
+    ///   - skew: Seconds by which clocks may differ, if that is less than the vendor's limit.
     /// - Returns: The claim.
     /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
-    package static func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> Claim {
+    package static func claim(
+        _ request: SigningRequest,
+        at now: Int64,
+        skew: Int64 = Self.maximumSkew
+    ) throws(RequestSignatureFailure) -> Claim {
         let headers = RequestHeaders(request.headers)
         guard let authorization = try headers.single("authorization") else { throw .noSignature }
         let parts = try AuthorizationParts(authorization, algorithm: algorithm)
@@ -56,7 +61,7 @@ package enum ACS3Signature {
         guard let date = SigningTime.parseExtended(try headers.required("x-acs-date")) else {
             throw .malformed("x-acs-date")
         }
-        guard abs(date - now) <= maximumSkew else { throw .skewed }
+        guard abs(date - now) <= min(skew, maximumSkew) else { throw .skewed }
         let hash = try headers.required("x-acs-content-sha256")
         guard let contentHash = SigV4Hash(hash) else { throw .malformed("x-acs-content-sha256") }
         return Claim(

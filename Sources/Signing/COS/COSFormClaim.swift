@@ -25,9 +25,14 @@ extension COSVerifier {
     /// - Parameters:
     ///   - fields: The fields of the form before the file, with names in any case.
     ///   - now: Unix seconds.
+    ///   - skew: Seconds by which clocks may differ, if that is less than the vendor's limit.
     /// - Returns: The claim.
     /// - Throws: The first problem found; `.noSignature` for a form without any part of a signature.
-    package func claim(form fields: [SigningField], at now: Int64) throws(RequestSignatureFailure) -> COSFormClaim {
+    package func claim(
+        form fields: [SigningField],
+        at now: Int64,
+        skew: Int64 = Self.maximumSkew
+    ) throws(RequestSignatureFailure) -> COSFormClaim {
         let fields = fields.map { SigningField(SigningText.lowercased($0.name), $0.value) }
         let names = ["policy", "q-sign-algorithm", "q-ak", "q-key-time", "q-signature"]
         guard fields.contains(where: { names.contains($0.name) }) else { throw .noSignature }
@@ -39,7 +44,7 @@ extension COSVerifier {
         guard SigningText.isHexadecimal(signature, count: DigestAlgorithm.sha1.byteCount) else {
             throw .malformed("q-signature")
         }
-        try Self.check(window, at: now)
+        try Self.check(window, at: now, skew)
         return COSFormClaim(
             secretID: secretID,
             keyTime: window,

@@ -21,12 +21,14 @@ package struct COSVerifier: Sendable {
     /// - Parameters:
     ///   - request: With all its headers, and the path that the client signed.
     ///   - now: Unix seconds.
+    ///   - skew: Seconds by which clocks may differ, if that is less than the vendor's limit.
     ///   - lateness: Seconds by which the signature may have expired; compare `COSClaim.end` then.
     /// - Returns: The claim.
     /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
     package func claim(
         _ request: SigningRequest,
         at now: Int64,
+        skew: Int64 = Self.maximumSkew,
         lateness: Int64 = 0
     ) throws(RequestSignatureFailure) -> COSClaim {
         let headers = RequestHeaders(request.headers)
@@ -44,7 +46,7 @@ package struct COSVerifier: Sendable {
         let listedParameters = Self.list(try parts.single("q-url-param-list"), of: request.query)
         let signedHeaders = try Self.pick(listedHeaders, from: request.headers) { .missingHeader($0) }
         let signedParameters = try Self.pick(listedParameters, from: request.query) { .missingParameter($0) }
-        for window in [signTime, keyTime] { try Self.check(window, at: now, lateness) }
+        for window in [signTime, keyTime] { try Self.check(window, at: now, skew, lateness) }
         return COSClaim(
             secretID: secretID,
             signTime: signTime,
@@ -113,11 +115,12 @@ package struct COSVerifier: Sendable {
     static func check(
         _ window: COSWindow,
         at now: Int64,
+        _ skew: Int64,
         _ lateness: Int64 = 0
     ) throws(RequestSignatureFailure) {
         // The numbers have no sign, so the difference cannot overflow.
         guard now - lateness <= window.end else { throw .expired }
-        guard window.start <= now + maximumSkew else { throw .skewed }
+        guard window.start <= now + min(skew, maximumSkew) else { throw .skewed }
     }
 
     /// Two numbers separated by `;`, which may be escaped.

@@ -37,9 +37,9 @@ package struct OSSClaim: Sendable {
 
 extension OSSClaim {
     /// Whether the client's clock differs too much; a signature in a query has an expiry instead.
-    package func isSkewed(at now: Int64) -> Bool {
+    package func isSkewed(at now: Int64, by skew: Int64 = OSSVerifier.maximumSkew) -> Bool {
         guard expiry == nil, let date else { return false }
-        return abs(now - date) > OSSVerifier.maximumSkew
+        return abs(now - date) > min(skew, OSSVerifier.maximumSkew)
     }
 
     /// What the client should have signed for `resource`; sent with `SignatureDoesNotMatch`.

@@ -27,9 +27,14 @@ extension OSSVerifier {
     /// - Parameters:
     ///   - fields: The fields of the form before the file, with names in any case.
     ///   - now: Unix seconds.
+    ///   - skew: Seconds by which clocks may differ, if that is less than the vendor's limit.
     /// - Returns: The claim.
     /// - Throws: The first problem found; `.noSignature` for a form without any part of a signature.
-    package func claim(form fields: [SigningField], at now: Int64) throws(RequestSignatureFailure) -> OSSFormClaim {
+    package func claim(
+        form fields: [SigningField],
+        at now: Int64,
+        skew: Int64 = Self.maximumSkew
+    ) throws(RequestSignatureFailure) -> OSSFormClaim {
         let fields = fields.map { SigningField(SigningText.lowercased($0.name), $0.value) }
         let isV1 = fields.contains { ["ossaccesskeyid", "signature"].contains($0.name) }
         let isV4 = fields.contains {
@@ -57,7 +62,7 @@ extension OSSVerifier {
         }
         let (accessKeyID, scope) = try scope(try fields.single("x-oss-credential"))
         let (_, date) = try Self.timestamp(try fields.single("x-oss-date"), scope)
-        guard date <= now + Self.maximumSkew else { throw .skewed }
+        guard date <= now + min(skew, Self.maximumSkew) else { throw .skewed }
         return OSSFormClaim(
             version: .v4,
             accessKeyID: accessKeyID,

@@ -34,16 +34,25 @@ package struct OSSVerifier: Sendable {
     /// - Parameters:
     ///   - request: With all its headers; its path is ignored.
     ///   - now: Unix seconds.
+    ///   - skew: Seconds by which clocks may differ, if that is less than the vendor's limit.
     /// - Returns: The claim.
     /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
-    package func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> OSSClaim {
-        let claim = try claimOfAnyClock(request, at: now)
-        guard !claim.isSkewed(at: now) else { throw .skewed }
+    package func claim(
+        _ request: SigningRequest,
+        at now: Int64,
+        skew: Int64 = Self.maximumSkew
+    ) throws(RequestSignatureFailure) -> OSSClaim {
+        let claim = try claimOfAnyClock(request, at: now, skew: skew)
+        guard !claim.isSkewed(at: now, by: skew) else { throw .skewed }
         return claim
     }
 
     /// The same, but with whatever date in the header: the caller checks `OSSClaim.isSkewed`.
-    package func claimOfAnyClock(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> OSSClaim {
+    package func claimOfAnyClock(
+        _ request: SigningRequest,
+        at now: Int64,
+        skew: Int64 = Self.maximumSkew
+    ) throws(RequestSignatureFailure) -> OSSClaim {
         let headers = RequestHeaders(request.headers)
         for name in headers.names where OSSCanonical.isAlwaysSigned(name) { _ = try headers.single(name) }
         let authorization = try headers.single("authorization")
@@ -51,7 +60,7 @@ package struct OSSVerifier: Sendable {
         let isV4 = request.query.contains { Self.namesV4.contains($0.name) }
         switch (authorization, isV1, isV4) {
         case (nil, true, false): return try queryV1(request, headers, at: now)
-        case (nil, false, true): return try queryV4(request, headers, at: now)
+        case (nil, false, true): return try queryV4(request, headers, at: now, skew)
         case (let text?, false, false): return try header(text, request, headers)
         case (nil, false, false): throw .noSignature
         default: throw .twoSignatures
@@ -172,7 +181,8 @@ package struct OSSVerifier: Sendable {
     private func queryV4(
         _ request: SigningRequest,
         _ headers: RequestHeaders,
-        at now: Int64
+        at now: Int64,
+        _ skew: Int64
     ) throws(RequestSignatureFailure) -> OSSClaim {
         let query = request.query
         guard try query.single("x-oss-signature-version") == OSSVersion.algorithmV4 else { throw .unsupportedAlgorithm }
@@ -186,7 +196,7 @@ package struct OSSVerifier: Sendable {
         guard let lifetime = SigningText.number(seconds), (1...Self.maximumLifetime).contains(lifetime) else {
             throw .lifetimeOutOfRange
         }
-        guard date <= now + Self.maximumSkew else { throw .skewed }
+        guard date <= now + min(skew, Self.maximumSkew) else { throw .skewed }
         guard now <= date + lifetime else { throw .expired }
         return OSSClaim(
             version: .v4,

@@ -1,7 +1,7 @@
 internal import Bytes
 
 /// Times in the formats of signatures.
-enum SigningTime {
+package enum SigningTime {
     /// `YYYYMMDD'T'HHMMSS'Z'`, 16 characters; years are clamped to 0000…9999.
     static func format(_ unixSeconds: Int64) -> String {
         let (day, time) = parts(unixSeconds)
@@ -18,7 +18,7 @@ enum SigningTime {
     static func day(_ unixSeconds: Int64) -> String { parts(unixSeconds).day.joined(separator: "-") }
 
     /// Parses `YYYYMMDD'T'HHMMSS'Z'` into Unix seconds; `nil` for anything else or a time that does not exist.
-    static func parse(_ text: some StringProtocol) -> Int64? {
+    package static func parse(_ text: some StringProtocol) -> Int64? {
         let bytes = Array(text.utf8)
         guard bytes.count == 16, bytes[8] == UInt8(ascii: "T"), bytes[15] == UInt8(ascii: "Z") else { return nil }
         return moment(Array(bytes[0..<8] + bytes[9..<15]))

@@ -20,6 +20,8 @@ package enum SignatureFailure: Error, Sendable, Equatable {
     case outOfRange(String)
     /// `expireTime` is in the past.
     case expired
-    /// `expireTime` is more than 90 days after `currentTimeStamp`.
+    /// `expireTime` is more than 90 days after `currentTimeStamp`, or from now.
     case lifetimeTooLong
+    /// `currentTimeStamp` is later than clocks can differ.
+    case notYetValid
 }

@@ -76,9 +76,14 @@ package struct TC3Verifier: Sendable {
     /// does not count
     ///     if `X-TC-Content-SHA256` declares it unsigned.
     ///   - now: Unix seconds.
+    ///   - skew: Seconds by which clocks may differ, if that is less than the vendor's limit.
     /// - Returns: The claim.
     /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
-    package func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> TC3Claim {
+    package func claim(
+        _ request: SigningRequest,
+        at now: Int64,
+        skew: Int64 = Self.maximumSkew
+    ) throws(RequestSignatureFailure) -> TC3Claim {
         let headers = RequestHeaders(request.headers)
         guard let authorization = try headers.single("authorization") else { throw .noSignature }
         let parts = try AuthorizationParts(authorization, algorithm: TC3Canonical.algorithm)
@@ -98,7 +103,7 @@ package struct TC3Verifier: Sendable {
         guard let timestamp = SigningText.number(timestampText) else { throw .malformed("X-TC-Timestamp") }
         guard SigningTime.day(timestamp) == scope.day else { throw .wrongDay }
         // The number has no sign, so the difference cannot overflow.
-        guard abs(timestamp - now) <= Self.maximumSkew else { throw .skewed }
+        guard abs(timestamp - now) <= min(skew, Self.maximumSkew) else { throw .skewed }
         let isUnsigned = try headers.single("x-tc-content-sha256") == SigV4Payload.unsigned.text
         return TC3Claim(
             secretID: secretID,

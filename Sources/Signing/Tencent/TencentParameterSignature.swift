@@ -35,9 +35,14 @@ package enum TencentParameterSignature {
     /// - Parameters:
     ///   - request: Must include `host`. Its query is followed by form parameters from the content.
     ///   - now: Unix seconds.
+    ///   - skew: Seconds by which clocks may differ, if that is less than the vendor's limit.
     /// - Returns: The claim.
     /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
-    package static func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> Claim {
+    package static func claim(
+        _ request: SigningRequest,
+        at now: Int64,
+        skew: Int64 = Self.maximumSkew
+    ) throws(RequestSignatureFailure) -> Claim {
         let parameters = request.query
         guard let signature = try parameters.optional("Signature") else { throw .noSignature }
         try parameters.checkNoneIsRepeated()
@@ -52,7 +57,7 @@ package enum TencentParameterSignature {
         guard let timestamp = SigningText.number(try parameters.single("Timestamp")) else {
             throw .malformed("Timestamp")
         }
-        guard abs(timestamp - now) <= maximumSkew else { throw .skewed }
+        guard abs(timestamp - now) <= min(skew, maximumSkew) else { throw .skewed }
         let host = try RequestHeaders(request.headers).required("host")
         return Claim(
             secretID: secretID,

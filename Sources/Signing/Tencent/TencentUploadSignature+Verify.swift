@@ -54,13 +54,15 @@ extension TencentUploadSignature {
     ///   - signature: As sent by the client.
     ///   - secretKey: The key of a secret id; `nil` if there is no such id.
     ///   - now: Unix seconds.
+    ///   - skew: Seconds by which the signer's clock may be ahead.
     /// - Returns: The verified signature.
     /// - Throws: The first problem found. The code is checked first, so nothing about the values of a forged signature
     ///   is revealed.
     package static func verify(
         _ signature: String,
         secretKey: (String) -> String?,
-        at now: Int64
+        at now: Int64,
+        skew: Int64 = maximumSkew
     ) throws(SignatureFailure) -> Verified {
         let parsed = try parse(signature)
         guard let secretID = parsed["secretId"] else { throw .missingParameter("secretId") }
@@ -70,7 +72,11 @@ extension TencentUploadSignature {
         let parameters = try Parameters(parsed.fields)
         guard parameters.expireTime > now else { throw .expired }
         let (lifetime, overflow) = parameters.expireTime.subtractingReportingOverflow(parameters.currentTimeStamp)
-        guard !overflow, lifetime <= maximumLifetime else { throw .lifetimeTooLong }
+        // Also by our own clock: the signer could state any beginning.
+        guard !overflow, lifetime <= maximumLifetime, parameters.expireTime <= now + maximumLifetime else {
+            throw .lifetimeTooLong
+        }
+        guard parameters.currentTimeStamp <= now + skew else { throw .notYetValid }
         return Verified(parameters: parameters, code: parsed.code)
     }
 }

@@ -11,6 +11,9 @@ package enum TencentUploadSignature {
     /// Maximum time between `currentTimeStamp` and `expireTime`: 90 days, in seconds.
     package static let maximumLifetime: Int64 = 7_776_000
 
+    /// Default of the seconds by which a signer's clock may be ahead.
+    package static let maximumSkew: Int64 = 900
+
     /// Length of the code before the original: HMAC-SHA1.
     static let codeByteCount = 20
 

@@ -89,15 +89,6 @@ extension APIKey {
         try user?.limit(&grant)
     }
 
-    /// Applies the limits of an app user to what is minted now, including its lifetime.
-    ///
-    /// - Throws: As above.
-    package func limit(minted grant: inout Grant, at now: Date) throws(UploadError) {
-        guard let user else { return }
-        try user.limit(&grant)
-        grant.expiresAt = min(grant.expiresAt, now.addingTimeInterval(user.mintedLifetime))
-    }
-
     /// Checks that an app user has no limits besides those that something minted can express.
     ///
     /// - Throws: `.forbidden`.

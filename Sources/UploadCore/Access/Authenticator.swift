@@ -78,7 +78,7 @@ package final class Authenticator: Sendable {
         }
         let subject = key.limits.onlySubject
         let issuedAt = key.user?.issuedAt ?? .distantPast
-        guard try await !revoked.isRevoked(issuer: key.id, subject: subject, issuedAt: issuedAt) else {
+        guard try await !revoked.refuses(issuer: key.id, subject: subject, issuedAt: issuedAt) else {
             throw .invalidCredential("This token was revoked; sign in again for a new one.")
         }
         try RequestMeter.identify(key: key.id, subject: subject)
@@ -141,7 +141,7 @@ package final class Authenticator: Sendable {
 
     private static func grant(of key: APIKey, at now: Date) throws(UploadError) -> Grant {
         let subject = key.limits.onlySubject
-        guard !key.limits.isForObjectsOnly, key.limits.allows(subject: subject) else {
+        guard key.refusal(minting: MintedRights(subject: subject, reach: .uploads)) == nil else {
             throw UploadError(
                 .forbidden(scope: nil),
                 "The API key \(key.id) is limited (`sluice keys list`), and cannot upload by itself; mint a token for a "

@@ -8,8 +8,13 @@ internal import Synchronization
 package final class RevocationList: Sendable {
     /// Seconds that the content in memory is used without reading again.
     package static let lifetime: TimeInterval = 0.5
+    /// Default of the maximum difference in seconds between a stated time and the clock.
+    package static let usualSkew: TimeInterval = 900
     /// Maximum difference in seconds between the clocks of processes that revoke.
-    private static let skew: TimeInterval = 600
+    private static let nodeSkew: TimeInterval = 600
+    /// Seconds by which a time may be ahead without being wrong: some are in whole seconds, and clocks of nodes are
+    /// never quite equal.
+    private static let precision: TimeInterval = 1
     private static let mostKnownKeys = 10_000
 
     private struct Contents {
@@ -24,51 +29,65 @@ package final class RevocationList: Sendable {
 
     private let state: any RevocationRecords & KeyRecords
     private let clock: any WallClock
+    private let skew: TimeInterval
     private let trusts: @Sendable (String) -> Bool?
     private let contents = Mutex(Contents())
 
     /// - Parameters:
     ///   - state: Stores the revocations.
     ///   - clock: Provides the time.
+    ///   - skew: Maximum difference in seconds between a stated time and the clock (`limits.clockSkew`).
     ///   - trusts: Whether an issuer that is not an API key is still trusted; `nil` for the id of a key.
     package init(
         state: any RevocationRecords & KeyRecords,
         clock: any WallClock,
+        skew: TimeInterval = RevocationList.usualSkew,
         trusts: @escaping @Sendable (String) -> Bool? = { _ in nil }
     ) {
         self.state = state
         self.clock = clock
+        self.skew = skew
         self.trusts = trusts
     }
 
     /// Checks that a grant is still valid.
     ///
-    /// - Throws: `.unauthenticated` if its key was revoked, or everything minted at that time was; an error if the
-    ///   state does not respond.
+    /// - Throws: `.unauthenticated` if its key was revoked, or everything minted at that time was, or it states a time
+    ///   that is not yet; an error if the state does not respond.
     package func check(_ grant: Grant) async throws(UploadError) {
-        guard try await !isRevoked(issuer: grant.issuer, subject: grant.subject, issuedAt: grant.issueTime) else {
+        guard try await !refuses(issuer: grant.issuer, subject: grant.subject, issuedAt: grant.issueTime) else {
             throw Self.revoked
         }
     }
 
     package static let revoked = UploadError.invalidCredential(
-        "This credential was revoked, or the API key that minted it was; ask for a new one."
+        "This credential was revoked, or the API key that minted it was, or it states a time that is not yet; ask for a new one."
     )
+
+    /// Whether a credential is not valid: it was revoked, or states to be made later than clocks can differ.
+    ///
+    /// - Parameters: As those of `isRevoked`.
+    /// - Throws: An error if the state does not respond.
+    package func refuses(issuer: String?, subject: String?, issuedAt time: Date) async throws(UploadError) -> Bool {
+        if time > clock.now.addingTimeInterval(skew) { return true }
+        return try await isRevoked(issuer: issuer, subject: subject, issuedAt: time)
+    }
 
     /// Whether something that was minted has been revoked.
     ///
     /// - Parameters:
     ///   - issuer: The id of the API key that minted it; `nil` if unknown.
     ///   - subject: The user for whom it was minted.
-    ///   - time: When it was minted.
+    ///   - time: When it was minted, as it states; `nil` if revocations by time do not apply to it.
     /// - Returns: `true` also if there is no key with this id.
     /// - Throws: An error if the state does not respond.
-    package func isRevoked(issuer: String?, subject: String?, issuedAt time: Date) async throws(UploadError) -> Bool {
+    package func isRevoked(issuer: String?, subject: String?, issuedAt time: Date?) async throws(UploadError) -> Bool {
         try await refresh()
+        let made = time.map { earliest(of: $0) } ?? .distantFuture
         var isKnown = true
         let isOver = contents.withLock { contents in
-            if let end = contents.everybody, time < end { return true }
-            if let subject, let end = contents.subjects[subject], time < end { return true }
+            if let end = contents.everybody, made < end { return true }
+            if let subject, let end = contents.subjects[subject], made < end { return true }
             guard let issuer else { return false }
             isKnown = contents.known.contains(issuer)
             return contents.keys.contains(issuer)
@@ -77,6 +96,15 @@ package final class RevocationList: Sendable {
         guard let issuer, !isKnown else { return false }
         if let isTrusted = trusts(issuer) { return !isTrusted }
         return try await look(for: issuer)
+    }
+
+    /// When something can have been made at the earliest.
+    ///
+    /// It exists now, so a time that is not yet is wrong: its maker's clock was ahead, by as much as is accepted or more.
+    private func earliest(of time: Date) -> Date {
+        let now = clock.now
+        if time <= now.addingTimeInterval(Self.precision) { return time }
+        return time <= now.addingTimeInterval(skew) ? time.addingTimeInterval(-skew) : .distantPast
     }
 
     /// Forces a refresh before the next check.
@@ -109,7 +137,7 @@ package final class RevocationList: Sendable {
     }
 
     private func read(since last: Date?, at now: Date) async -> UploadError? {
-        let since = last.map { min($0, now).addingTimeInterval(-Self.skew) } ?? .distantPast
+        let since = last.map { min($0, now).addingTimeInterval(-Self.nodeSkew) } ?? .distantPast
         do throws(UploadError) {
             let new = try await state.revoked(since: since)
             contents.withLock { contents in

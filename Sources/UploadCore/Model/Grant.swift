@@ -58,6 +58,11 @@ package struct Grant: Sendable, Equatable, Codable {
         self.storedBytes = storedBytes
     }
 
+    /// Whether an upload was begun under this grant, or under another one that the same key minted for the same subject.
+    package func hasBegun(_ upload: Upload) -> Bool {
+        upload.principal == id || upload.issuer == issuer && upload.subject == subject
+    }
+
     private static let idPrefix = "grant_"
 
     /// Creates an id for a grant that is minted now.

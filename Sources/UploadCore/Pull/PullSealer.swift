@@ -1,6 +1,14 @@
 internal import Foundation
 package import Signing
 
+/// Where a pull may connect to.
+package enum PullReach: String, Sendable, Codable {
+    /// Public addresses, and the ranges that the operator allows (`pull.allow`).
+    case allowedRanges = "allowed"
+    /// Public addresses only.
+    case publicOnly = "public"
+}
+
 /// A request to an origin.
 package struct PullRequest: Sendable, Equatable, Codable {
     package struct Header: Sendable, Equatable, Codable {
@@ -20,12 +28,21 @@ package struct PullRequest: Sendable, Equatable, Codable {
     package var headers: [Header]
     /// Metadata from the app; the rest is taken from the response.
     package var metadata: [String: String]
+    /// `nil` in pulls of earlier versions, which were admitted for all allowed ranges.
+    package var reach: PullReach?
 
-    package init(url: String, shown: String? = nil, headers: [Header] = [], metadata: [String: String] = [:]) {
+    package init(
+        url: String,
+        shown: String? = nil,
+        headers: [Header] = [],
+        metadata: [String: String] = [:],
+        reach: PullReach? = nil
+    ) {
         self.url = url
         self.shown = shown
         self.headers = headers
         self.metadata = metadata
+        self.reach = reach
     }
 }
 

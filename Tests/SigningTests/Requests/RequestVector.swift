@@ -75,6 +75,7 @@ struct RequestVector: Sendable, Decodable, CustomTestStringConvertible {
     func verify(
         _ request: SigningRequest,
         at now: Int64? = nil,
+        skew: Int64 = .max,
         credentials: SigningCredentials? = nil,
         resource: OSSResource? = nil
     ) throws(RequestSignatureFailure) {
@@ -84,22 +85,25 @@ struct RequestVector: Sendable, Decodable, CustomTestStringConvertible {
         case "oss1", "oss4":
             let verifier = OSSVerifier.forTests
             _ = try verifier.verify(
-                try verifier.claim(request, at: now),
+                try verifier.claim(request, at: now, skew: skew),
                 resources: [resource ?? OSSResource(bucket: bucket, key: key ?? "")],
                 credentials: credentials
             )
         case "cos":
-            try COSVerifier().verify(try COSVerifier().claim(request, at: now), credentials: credentials)
+            try COSVerifier().verify(try COSVerifier().claim(request, at: now, skew: skew), credentials: credentials)
         case "tc3":
             let verifier = TC3Verifier(service: nil)
-            try verifier.verify(try verifier.claim(request, at: now), credentials: credentials)
+            try verifier.verify(try verifier.claim(request, at: now, skew: skew), credentials: credentials)
         case "tc1":
-            let claim = try TencentParameterSignature.claim(request, at: now)
+            let claim = try TencentParameterSignature.claim(request, at: now, skew: skew)
             try TencentParameterSignature.verify(claim, credentials: credentials)
         case "rpc":
-            try AliyunRPCSignature.verify(try AliyunRPCSignature.claim(request, at: now), credentials: credentials)
+            try AliyunRPCSignature.verify(
+                try AliyunRPCSignature.claim(request, at: now, skew: skew),
+                credentials: credentials
+            )
         default:
-            try ACS3Signature.verify(try ACS3Signature.claim(request, at: now), credentials: credentials)
+            try ACS3Signature.verify(try ACS3Signature.claim(request, at: now, skew: skew), credentials: credentials)
         }
     }
 }

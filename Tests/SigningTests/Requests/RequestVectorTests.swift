@@ -69,6 +69,22 @@ struct RequestVectorTests {
         }
     }
 
+    @Test("the server can accept less than the vendor, but not more", arguments: RequestVector.all)
+    func ownSkew(_ vector: RequestVector) throws {
+        guard vector.scheme != "oss1" || vector.lifetime == nil else { return }
+        let start = vector.scheme == "cos" ? vector.time - 60 : vector.time
+        for (skew, ahead) in [(Int64(30), Int64(30)), (.max, vector.scheme.hasPrefix("tc") ? 300 : 900)] {
+            try vector.verify(vector.request, at: start - ahead, skew: skew)
+            #expect(throws: RequestSignatureFailure.skewed) {
+                try vector.verify(vector.request, at: start - ahead - 1, skew: skew)
+            }
+        }
+        guard vector.lifetime == nil else { return }
+        #expect(throws: RequestSignatureFailure.skewed) {
+            try vector.verify(vector.request, at: vector.time + 31, skew: 30)
+        }
+    }
+
     @Test("a signature with an expiry is valid until its last second", arguments: RequestVector.all)
     func expiry(_ vector: RequestVector) throws {
         guard let lifetime = vector.lifetime else { return }

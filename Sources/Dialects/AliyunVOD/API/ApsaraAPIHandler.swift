@@ -142,7 +142,7 @@ struct ApsaraLinks: Sendable {
                 id: ObjectGrant.videoUploadPrefix + media.id,
                 issuer: caller.issuer,
                 subject: media.subject,
-                expiresAt: now.addingTimeInterval(Double(seconds)),
+                expiresAt: caller.lastExpiry(now.addingTimeInterval(Double(seconds))),
                 issuedAt: now
             )
             // Keys and ids are short, so the grant fits into a token.

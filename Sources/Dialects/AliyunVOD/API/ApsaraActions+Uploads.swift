@@ -31,8 +31,11 @@ extension ApsaraActions {
         guard urls.count <= 20 else {
             throw AliyunCallFailure.invalid("UploadURLs", "must be at most 20 URLs, separated by commas")
         }
+        let reach = pulls.starter.reach(of: call.caller)
         for url in urls {
-            if let problem = pulls.starter.problem(with: url) { throw AliyunCallFailure.invalid("UploadURLs", problem) }
+            if let problem = pulls.starter.problem(with: url, within: reach) {
+                throw AliyunCallFailure.invalid("UploadURLs", problem)
+            }
         }
         let metadata = try pullMetadata(parameters)
         var news: [(url: String, new: ApsaraNewUpload)] = []

@@ -35,17 +35,21 @@ struct ApsaraCaller: Sendable {
     /// Whether the caller may perform an action in an application.
     func may(_ action: ApsaraAction, in application: String, at place: ApsaraPlace) -> Bool {
         switch identity {
-        case .key(let key): return key.allows(action.scope) && place.allows(key.limits, application)
+        case .key(let key):
+            return key.allows(action.scope) && place.allows(key.limits, application)
+                && (!action.right.concernsAll || key.actsForAll)
         case .session(let grant):
             return grant.allows(action.right, bucket: place.bucket, key: ApsaraPlace.directory(application))
+                && (!action.right.concernsAll || grant.upload.subject == nil)
         }
     }
 
     /// Whether the caller may perform an action in some application, as far as its scopes or policies tell.
     func mayAnywhere(_ action: ApsaraAction) -> Bool {
         switch identity {
-        case .key(let key): key.allows(action.scope)
-        case .session(let grant): grant.mayAllow(action.right)
+        case .key(let key): key.allows(action.scope) && (!action.right.concernsAll || key.actsForAll)
+        case .session(let grant):
+            grant.mayAllow(action.right) && (!action.right.concernsAll || grant.upload.subject == nil)
         }
     }
 
@@ -57,9 +61,15 @@ struct ApsaraCaller: Sendable {
         }
     }
 
-    func mayBegin(for subject: String?) -> Bool {
-        if case .key(let key) = identity { return key.limits.allows(subject: subject) }
-        return true
+    /// Whether the caller may begin media of this user, so that a key mints credentials for it.
+    func mayBegin(for subject: String?, in application: String, at place: ApsaraPlace) -> Bool {
+        guard case .key(let key) = identity else { return true }
+        return key.refusal(minting: MintedRights(subject: subject, reach: place.reach(application))) == nil
+    }
+
+    /// The earlier of a time and the expiry of the key that calls.
+    func lastExpiry(_ time: Date) -> Date {
+        if case .key(let key) = identity { key.lastExpiry(time) } else { time }
     }
 
     /// The least of the caller's own limit and another one, in bytes.

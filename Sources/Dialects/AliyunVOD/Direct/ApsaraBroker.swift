@@ -130,7 +130,9 @@ struct ApsaraBroker: ApsaraService {
     private func begin(_ order: ApsaraOrder) async throws -> ApsaraAnswer {
         let new = try reader.newUpload(order)
         let subject = order.subject ?? order.caller.subject
-        guard order.caller.mayBegin(for: subject) else { throw AliyunCallFailure.forbidden }
+        guard order.caller.mayBegin(for: subject, in: new.application, at: place) else {
+            throw AliyunCallFailure.forbidden
+        }
         if let most = order.caller.limit(order.maximumBytes) {
             guard let size = new.size else {
                 throw AliyunCallFailure.invalid("FileSize", "is required where the size is limited")

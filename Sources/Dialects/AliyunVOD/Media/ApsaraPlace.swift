@@ -59,4 +59,9 @@ struct ApsaraPlace: Sendable {
     func allows(_ limits: KeyLimits, _ application: String) -> Bool {
         limits.allows(bucket: bucket, key: Self.directory(application))
     }
+
+    /// The objects of an application, for the check of what a key may mint.
+    func reach(_ application: String) -> MintedRights.Reach {
+        .objects(bucket: bucket, prefix: Self.directory(application))
+    }
 }

@@ -34,6 +34,16 @@ struct ApsaraPull: Sendable, Equatable, Codable {
     static let recordKind = "aliyun job"
 }
 
+extension PullStarter {
+    /// Where a caller may make the gateway connect to; a session that may pull was minted by a key that may.
+    func reach(of caller: ApsaraCaller) -> PullReach {
+        switch caller.identity {
+        case .key(let key): reach(of: key)
+        case .session: reach(ofUserOf: true)
+        }
+    }
+}
+
 /// Fetches media from URLs, on the pulls of the gateway.
 ///
 /// A job is a record, and while it is not finished another record lists it: whichever node looks next finishes it.
@@ -107,7 +117,11 @@ struct ApsaraPulls: Sendable {
         do {
             try await uploads.record(media)
             try await listByURL(job)
-            var pulled = starter.upload(from: url, metadata: ["filename": media.fileName])
+            var pulled = starter.upload(
+                from: url,
+                within: starter.reach(of: caller),
+                metadata: ["filename": media.fileName]
+            )
             pulled.object = NewObject(media.name)
             let grant = uploads.grant(for: media, by: caller, until: .distantFuture)
             job.uploadID = try await pulls.begin(pulled, under: grant).id.text

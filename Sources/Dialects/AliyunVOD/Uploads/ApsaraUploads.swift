@@ -70,7 +70,9 @@ struct ApsaraUploads: Sendable {
             modifiedAt: now.unixSeconds,
             openUntil: now.unixSeconds + place.authSeconds + ApsaraPlace.grace
         )
-        guard caller.mayBegin(for: media.subject) else { throw AliyunCallFailure.forbidden }
+        guard caller.mayBegin(for: media.subject, in: media.application, at: place) else {
+            throw AliyunCallFailure.forbidden
+        }
         try await admit(media, by: caller)
         if try await library.objects.bucket(place.bucket) == nil {
             _ = try await library.objects.createBucket(place.bucket)
@@ -105,7 +107,8 @@ struct ApsaraUploads: Sendable {
     }
 
     private func issue(_ media: ApsaraMedia, by caller: ApsaraCaller) throws(AliyunCallFailure) -> Issued {
-        let end = clock.now.addingTimeInterval(Double(place.authSeconds))
+        let now = clock.now
+        let end = caller.lastExpiry(now.addingTimeInterval(Double(place.authSeconds)))
         let grant = ObjectGrant(
             upload: grant(for: media, by: caller, until: end),
             bucket: media.bucket,
@@ -115,7 +118,7 @@ struct ApsaraUploads: Sendable {
             return Issued(
                 media: media,
                 credentials: try issuer.mint(grant, for: .aliyun),
-                seconds: place.authSeconds
+                seconds: end.unixSeconds - now.unixSeconds
             )
         } catch {
             throw .invalid("Title", "is too long: \(error.message)")

@@ -4,6 +4,7 @@ package import Foundation
 internal import HTTPWire
 package import ObjectGrants
 internal import Signing
+internal import UploadCore
 
 extension ObjectAuthentication {
     /// Authenticates the policy of a form upload and checks that the form satisfies it.
@@ -37,6 +38,13 @@ extension ObjectAuthentication {
         let credential = try Self.credential(values[1], region: region)
         guard values[2].utf8.count == 16, values[2].hasPrefix(credential.day + "T") else {
             throw .argument(names[2], values[2], "The date of the form must be of the day that the credential names.")
+        }
+        guard let date = SigningTime.parse(values[2]) else {
+            throw .argument(names[2], values[2], "The date of the form must look like 20260131T235959Z.")
+        }
+        // A form is sent later than it was signed, and has an expiration.
+        guard date <= now.unixSeconds + min(skew, SigV4Verifier.maximumSkew) else {
+            throw ObjectError(.requestTimeTooSkewed)
         }
         let (holder, _) = try await find(
             credential.accessKeyID,

@@ -43,6 +43,8 @@ package struct ObjectAuthentication: Sendable {
     let issuer: CredentialIssuer
     private let verifier: SigV4Verifier
     let grace: TimeInterval
+    /// Seconds.
+    let skew: Int64
     private let revoked: RevocationList?
     private let holder: @Sendable (String) async throws(ObjectError) -> KeyHolder?
 
@@ -50,6 +52,7 @@ package struct ObjectAuthentication: Sendable {
     ///   - region: Region that signatures must name; `nil` allows any.
     ///   - issuer: Derives the credentials of sessions.
     ///   - grace: Seconds after expiry during which credentials can still complete a multipart upload.
+    ///   - skew: Seconds by which a client's clock may differ, if that is less than the vendor's limit.
     ///   - revoked: Revoked credentials; `nil` if none can be revoked.
     ///   - keys: Cache of derived keys.
     ///   - holder: Looks up an access key id that does not belong to a session; `nil` if it is unknown.
@@ -57,6 +60,7 @@ package struct ObjectAuthentication: Sendable {
         region: String?,
         issuer: CredentialIssuer,
         grace: TimeInterval = 0,
+        skew: Int64 = .max,
         revoked: RevocationList? = nil,
         keys: SigV4Keys = SigV4Keys(),
         holder: @escaping @Sendable (String) async throws(ObjectError) -> KeyHolder?
@@ -64,6 +68,7 @@ package struct ObjectAuthentication: Sendable {
         self.region = region
         self.issuer = issuer
         self.grace = grace
+        self.skew = skew
         self.revoked = revoked
         self.holder = holder
         verifier = SigV4Verifier(region: region, keys: keys)
@@ -87,7 +92,7 @@ package struct ObjectAuthentication: Sendable {
         try Self.refuseOldSignatures(request)
         let claim: SigV4Claim
         do throws(RequestSignatureFailure) {
-            claim = try verifier.claim(request, at: now.unixSeconds)
+            claim = try verifier.claim(request, at: now.unixSeconds, skew: skew)
         } catch {
             throw ObjectError(signature: error, isQuery: isQuery, region: region)
         }

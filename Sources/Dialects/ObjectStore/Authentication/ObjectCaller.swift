@@ -1,7 +1,7 @@
 internal import Foundation
 package import ObjectGrants
 package import Signing
-internal import UploadCore
+package import UploadCore
 
 /// The sender of a request, according to its signature.
 package struct ObjectCaller: Sendable {
@@ -124,6 +124,18 @@ package struct ObjectCaller: Sendable {
     package func check(_ access: ObjectAccess) throws(ObjectError) {
         guard let grant else { return }
         guard grant.allows(access) else { throw grant.refusal(of: access.action) }
+    }
+
+    /// Whether the caller may see an upload in parts that is not complete: it has begun it, or may list objects.
+    package func maySee(_ upload: Upload) -> Bool {
+        guard let grant else { return true }
+        return grant.upload.hasBegun(upload) || grant.actions.contains(.listObjects)
+    }
+
+    /// Whether the caller may abort an upload in parts: it has begun it, or may both delete and change what others began.
+    package func mayAbort(_ upload: Upload) -> Bool {
+        guard let grant else { return true }
+        return grant.upload.hasBegun(upload) || grant.actions.isSuperset(of: [.deleteObject, .updateVideoInfo])
     }
 
     /// Whether a listing shows a key to the caller; for `Listing.page`.

@@ -12,6 +12,16 @@ package struct ListingPage<Item> {
     package var isTruncated: Bool { next != nil }
 }
 
+extension ListingPage {
+    /// The same page with other items.
+    package func map<Other>(_ transform: (Item) -> Other) -> ListingPage<Other> {
+        var page = ListingPage<Other>()
+        page.items = items.map(transform)
+        (page.commonPrefixes, page.next, page.last) = (commonPrefixes, next, last)
+        return page
+    }
+}
+
 extension ListingPage: Sendable where Item: Sendable {}
 extension ListingPage: Equatable where Item: Equatable {}
 
@@ -42,6 +52,7 @@ package struct Listing: Sendable {
     ///   - start: `nil` for the first page.
     ///   - name: The key of an item, and its id if several items may have the same key.
     ///   - decide: Whether an item is listed, by its key.
+    ///   - isShown: Whether an item that `decide` includes is listed.
     ///   - fetch: Returns items with the prefix after a cursor, sorted, at most the given number, and fewer only if
     ///     there are no more.
     /// - Returns: The page.
@@ -50,6 +61,7 @@ package struct Listing: Sendable {
         from start: ListingPosition?,
         name: (Item) -> ListingCursor,
         deciding decide: (String) -> ListingDecision = { _ in .include },
+        showing isShown: (Item) -> Bool = { _ in true },
         fetch: (ListingCursor?, Int) async throws(Failure) -> [Item]
     ) async throws(Failure) -> ListingPage<Item> {
         var page = ListingPage<Item>()
@@ -63,8 +75,8 @@ package struct Listing: Sendable {
                 if case .prefix(let reported)? = position, cursor.key.utf8.starts(with: reported.utf8) { continue }
                 guard cursor.key.utf8.starts(with: prefix.utf8) else { continue }
                 switch decide(cursor.key) {
-                case .include: break
-                case .skip:
+                case .include where isShown(item): break
+                case .include, .skip:
                     position = .key(cursor.key, id: cursor.id)
                     continue
                 case .stop: return page

@@ -29,9 +29,10 @@ extension ObjectStoreHandler {
         let page = try await core(.upload) { () async throws(UploadError) in
             try await grouping.page(
                 from: listing.start,
-                name: { (upload: ListedUpload) in ListingCursor(key: upload.key, id: upload.uploadID) },
-                deciding: call.caller.listing
-            ) { (cursor, limit) async throws(UploadError) -> [ListedUpload] in
+                name: { (upload: Upload) in ListingCursor(key: upload.key ?? "", id: upload.id.text) },
+                deciding: call.caller.listing,
+                showing: call.caller.maySee
+            ) { (cursor, limit) async throws(UploadError) -> [Upload] in
                 let query = PartUploadQuery(
                     bucket: listing.bucket,
                     prefix: listing.prefix,
@@ -39,8 +40,9 @@ extension ObjectStoreHandler {
                     afterID: cursor?.id.flatMap { UploadID($0) },
                     limit: limit
                 )
-                return try await uploads.parts.partUploads(query).map { ListedUpload($0) }
+                return try await uploads.parts.partUploads(query)
             }
+            .map { ListedUpload($0) }
         }
         return Self.document(listing.document(page, owner: Self.owner, for: call.vendor))
     }

@@ -90,6 +90,7 @@ extension ObjectStoreHandler {
 
     func list(_ listing: PartListing, of name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
         let upload = try await upload(listing.uploadID, name)
+        guard call.caller.maySee(upload) else { throw ObjectError(.noSuchUpload) }
         let (_, parts) = try await core(.upload) { () async throws(UploadError) in
             try await uploads.parts.parts(of: upload.id, after: listing.marker, limit: listing.maximum + 1)
         }
@@ -153,8 +154,9 @@ extension ObjectStoreHandler {
         PercentEncoding.encode(key) { PercentEncoding.isUnreserved($0) || $0 == UInt8(ascii: "/") }
     }
 
-    func abort(_ text: String, _ name: ObjectName) async throws(ObjectError) -> Response {
+    func abort(_ text: String, _ name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
         let upload = try await upload(text, name)
+        guard call.caller.mayAbort(upload) else { throw ObjectError(.noSuchUpload) }
         try await core(.upload) { () async throws(UploadError) in try await uploads.abort(upload) }
         return Response(204)
     }

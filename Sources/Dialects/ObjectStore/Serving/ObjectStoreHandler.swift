@@ -180,7 +180,7 @@ package struct ObjectStoreHandler: RequestHandler {
             return try await copy(source, range, to: part, of: name, call)
         case .listParts(let name, let listing): return try await list(listing, of: name, call)
         case .completeMultipartUpload(let name, let id): return try await complete(id, name, call)
-        case .abortMultipartUpload(let name, let id): return try await abort(id, name)
+        case .abortMultipartUpload(let name, let id): return try await abort(id, name, call)
         case .preflight, .postObject, .probe: throw ObjectError(.methodNotAllowed)
         }
     }

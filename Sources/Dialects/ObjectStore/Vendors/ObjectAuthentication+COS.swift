@@ -27,7 +27,7 @@ extension ObjectAuthentication {
     ) async throws(ObjectError) -> (ObjectCaller, EndpointHosts.Address) {
         let request = try SigningRequest(parsing: head)
         let claim = try Vendor.tencent.checking { () throws(RequestSignatureFailure) in
-            try Self.verifierCOS.claim(request, at: now.unixSeconds, lateness: Int64(grace))
+            try Self.verifierCOS.claim(request, at: now.unixSeconds, skew: skew, lateness: Int64(grace))
         }
         let (holder, isInGrace) = try await find(claim.secretID, token: claim.token, at: now, grace: grace)
         if now.unixSeconds > claim.end {
@@ -103,7 +103,7 @@ extension ObjectAuthentication {
     ) async throws(ObjectError) -> (caller: ObjectCaller, policy: PostPolicy, bucket: String) {
         let fields = form.fields.map { SigningField($0.name, $0.value) }
         let claim = try Vendor.tencent.checking { () throws(RequestSignatureFailure) in
-            try Self.verifierCOS.claim(form: fields, at: now.unixSeconds)
+            try Self.verifierCOS.claim(form: fields, at: now.unixSeconds, skew: skew)
         }
         let signed = SignedForm(form, by: claim.secretID, token: claim.token, policy: claim.policy)
         return try await authenticate(signed, bucket: bucket, at: now) { credentials throws(RequestSignatureFailure) in

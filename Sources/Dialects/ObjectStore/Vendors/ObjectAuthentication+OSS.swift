@@ -25,7 +25,7 @@ extension ObjectAuthentication {
     ) async throws(ObjectError) -> (ObjectCaller, EndpointHosts.Address) {
         let request = try SigningRequest(parsing: head)
         let claim = try Vendor.aliyun.checking { () throws(RequestSignatureFailure) in
-            try Self.verifierOSS.claimOfAnyClock(request, at: now.unixSeconds)
+            try Self.verifierOSS.claimOfAnyClock(request, at: now.unixSeconds, skew: skew)
         }
         let (holder, isInGrace) = try await holder(of: claim, at: now)
         let resources = endpoint.addresses(of: head, bucket: holder.identity.bucket, plusIsSpace: true)
@@ -60,14 +60,15 @@ extension ObjectAuthentication {
     /// a request without its content.
     private func holder(of claim: OSSClaim, at now: Date) async throws(ObjectError) -> (KeyHolder, isInGrace: Bool) {
         let found = try await find(claim.accessKeyID, token: claim.token, at: now, grace: grace)
-        guard !found.0.identity.isForVideoUpload, let date = claim.date, claim.isSkewed(at: now.unixSeconds) else {
+        guard !found.0.identity.isForVideoUpload, let date = claim.date, claim.isSkewed(at: now.unixSeconds, by: skew)
+        else {
             return found
         }
         let time = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
         throw ObjectError(
             .requestTimeTooSkewed,
             details: [
-                ObjectError.Detail("MaxAllowedSkewMilliseconds", String(OSSVerifier.maximumSkew * 1000)),
+                ObjectError.Detail("MaxAllowedSkewMilliseconds", String(min(skew, OSSVerifier.maximumSkew) * 1000)),
                 ObjectError.Detail("RequestTime", Date(timeIntervalSince1970: Double(date)).formatted(time)),
                 // The SDK for browsers corrects its clock by it.
                 ObjectError.Detail("ServerTime", now.formatted(time)),
@@ -90,7 +91,7 @@ extension ObjectAuthentication {
     ) async throws(ObjectError) -> (caller: ObjectCaller, policy: PostPolicy, bucket: String) {
         let fields = form.fields.map { SigningField($0.name, $0.value) }
         let claim = try Vendor.aliyun.checking { () throws(RequestSignatureFailure) in
-            try Self.verifierOSS.claim(form: fields, at: now.unixSeconds)
+            try Self.verifierOSS.claim(form: fields, at: now.unixSeconds, skew: skew)
         }
         let signed = SignedForm(form, by: claim.accessKeyID, token: claim.token, policy: claim.policy)
         return try await authenticate(signed, bucket: bucket, at: now) { credentials throws(RequestSignatureFailure) in

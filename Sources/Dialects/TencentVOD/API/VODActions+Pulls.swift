@@ -14,7 +14,9 @@ extension VODActions {
         _ requestID: String
     ) async throws -> Response {
         guard let url = try parameters.text("MediaUrl", atMost: 8192) else { throw VODParameters.missing("MediaUrl") }
-        if let problem = pulls.starter.problem(with: url) { throw parameters.wrong("MediaUrl", problem) }
+        // Sluice's own pair may do everything.
+        let reach = caller.key.map(pulls.starter.reach) ?? .allowedRanges
+        if let problem = pulls.starter.problem(with: url, within: reach) { throw parameters.wrong("MediaUrl", problem) }
         let last = Self.lastSegment(of: url)
         let type = try parameters.text("MediaType", atMost: 512) ?? last.type
         guard let type, VODNewFile.isType(type) else {
@@ -37,6 +39,7 @@ extension VODActions {
         let task = try await pulls.begin(
             VODNewFile(name: name, type: type, size: nil),
             from: url,
+            within: reach,
             sessionID: sessionID,
             by: signer(caller, signed)
         )

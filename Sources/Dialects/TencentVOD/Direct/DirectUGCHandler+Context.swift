@@ -25,7 +25,8 @@ extension DirectUGCHandler {
                 place: VODPlace(context.settings.tencent),
                 // API keys have no pairs at the cloud.
                 pairs: { _ in nil },
-                revoked: context.revoked
+                revoked: context.revoked,
+                skew: context.settings.limits.clockSkewSeconds
             ),
             revoked: context.revoked,
             uploads: context.services.uploads,

@@ -109,7 +109,7 @@ struct DirectUGCHandler: UGCResponder {
             subject: subject(of: signer),
             expiresAt: .distantFuture,
             metadata: metadata,
-            issuedAt: signer.signedAt
+            issuedAt: min(signer.signedAt, signer.verifiedAt)
         )
     }
 

@@ -32,6 +32,7 @@ struct VODPulls: Sendable {
     /// - Parameters:
     ///   - file: Name and type of the media.
     ///   - url: A URL that `PullStarter.problem` accepts.
+    ///   - reach: Where the caller may make the gateway connect to.
     ///   - sessionID: What the caller recognises the task by.
     ///   - signer: Who called.
     /// - Returns: The task.
@@ -39,6 +40,7 @@ struct VODPulls: Sendable {
     func begin(
         _ file: VODNewFile,
         from url: String,
+        within reach: PullReach,
         sessionID: String?,
         by signer: VODSigner
     ) async throws -> VODPull {
@@ -71,7 +73,7 @@ struct VODPulls: Sendable {
         // Before the pull, so that what it brings is found wherever the gateway dies.
         _ = try await records.insert(DialectRecord(kind: Self.open, key: key, text: "{}", createdAt: now), at: now)
         bell.ring()
-        var new = starter.upload(from: url, metadata: file.newUpload.metadata.values)
+        var new = starter.upload(from: url, within: reach, metadata: file.newUpload.metadata.values)
         new.object = NewObject(ObjectName(bucket: task.bucket, key: video.key))
         do throws(UploadError) {
             let grant = signer.grant(for: task.fileID, until: .distantFuture)

@@ -68,6 +68,11 @@ struct VODPlace: Sendable {
         limits.allows(bucket: bucketName, key: Self.directory(appID ?? self.appID))
     }
 
+    /// The objects of an application, for the check of what a key may mint.
+    func reach(_ appID: Int64?) -> MintedRights.Reach {
+        .objects(bucket: bucketName, prefix: Self.directory(appID ?? self.appID))
+    }
+
     /// The region's old short name, which some SDKs show; others keep their name.
     static func shortName(of region: String) -> String {
         let names = [

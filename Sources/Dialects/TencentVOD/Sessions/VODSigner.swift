@@ -29,6 +29,8 @@ struct VODSigner: Sendable {
     ///
     /// It may continue what any of its users began.
     var serverLimits: KeyLimits?
+    /// When the signature was verified.
+    var verifiedAt = Date.distantFuture
 
     /// Whether sessions and media of this owner are the signer's.
     func owns(_ other: VODOwner) -> Bool {
@@ -59,7 +61,8 @@ struct VODSigner: Sendable {
             maximumBytes: maximumBytes,
             expiresAt: end,
             metadata: metadata,
-            issuedAt: signedAt
+            // The signer's clock may be ahead.
+            issuedAt: min(signedAt, verifiedAt)
         )
     }
 }
@@ -75,6 +78,8 @@ struct VODSignatureCheck: Sendable {
     /// The key and the pairs behind a secret id that belongs to an API key.
     let pairs: @Sendable (_ secretID: String) async throws(UploadError) -> VODKeyPairs?
     let revoked: RevocationList
+    /// Seconds by which a signer's clock may be ahead.
+    var skew = TencentUploadSignature.maximumSkew
 
     /// Verifies a signature ("Signature for Upload from Client", VOD documentation).
     ///
@@ -83,13 +88,13 @@ struct VODSignatureCheck: Sendable {
         let parsed = try Self.checked { () throws(SignatureFailure) in try TencentUploadSignature.parse(signature) }
         guard let secretID = parsed["secretId"] else { throw Self.failure(.missingParameter("secretId")) }
         var issuer: String?
-        var limits = KeyLimits()
+        var key: APIKey?
         var noteUse: @Sendable () -> Void = {}
         var secrets = own.filter { $0.secretID == secretID }.map(\.secretKey)
         if secrets.isEmpty, let found = try await pairs(secretID) {
             (secrets, noteUse) = (found.secrets, found.noteUse)
             issuer = found.key.id
-            limits = found.key.limits
+            key = found.key
         }
         let (verified, secret) = try verified(signature, by: secrets, at: now)
         noteUse()
@@ -105,7 +110,8 @@ struct VODSignatureCheck: Sendable {
                 "invalid signature: this server does not serve the application in vodSubAppId"
             )
         }
-        guard place.allows(limits, application), limits.allows(subject: subject) else {
+        let rights = MintedRights(subject: subject, reach: place.reach(application))
+        guard key.map({ $0.refusal(minting: rights) == nil }) ?? true else {
             throw VODFailure(.invalidSignature, "invalid signature: its key is not for this user or application")
         }
         var maximumBytes: Int64?
@@ -123,7 +129,8 @@ struct VODSignatureCheck: Sendable {
             owner: VODOwner(application: application, subject: subject),
             issuer: try issuer ?? Self.value(VODSigner.Parameter.key, in: parameters),
             maximumBytes: maximumBytes,
-            contentTypes: types.map { $0.split(separator: ",").map(String.init) } ?? []
+            contentTypes: types.map { $0.split(separator: ",").map(String.init) } ?? [],
+            verifiedAt: now
         )
         if try await revoked.isRevoked(issuer: signer.issuer, subject: subject, issuedAt: signer.signedAt) {
             throw VODFailure(.invalidSignature, "invalid signature: it was revoked")
@@ -142,7 +149,8 @@ struct VODSignatureCheck: Sendable {
                 let verified = try TencentUploadSignature.verify(
                     signature,
                     secretKey: { _ in secret },
-                    at: now.unixSeconds
+                    at: now.unixSeconds,
+                    skew: skew
                 )
                 return (verified, secret)
             } catch {
@@ -187,6 +195,7 @@ struct VODSignatureCheck: Sendable {
             case .notAnInteger(let name): "\(name) is not an integer"
             case .outOfRange(let name): "\(name) is out of range"
             case .expired, .lifetimeTooLong: "it is valid for more than 90 days"
+            case .notYetValid: "its currentTimeStamp is not yet; check the clock of its signer"
             }
         return VODFailure(.invalidSignature, "invalid signature: \(reason)")
     }

@@ -7,10 +7,16 @@ extension SignatureRequest {
     ///
     /// - Parameters:
     ///   - now: Unix seconds.
+    ///   - skew: Seconds by which `currentTimeStamp` may be ahead.
     ///   - secretID: The id of the signing key pair.
     ///   - mode: The mode of the issuer.
     /// - Returns: At most two problems per field.
-    func problems(at now: Int64, secretID: String, mode: TencentSignatureIssuer.Mode) -> [FieldProblem] {
+    func problems(
+        at now: Int64,
+        skew: Int64,
+        secretID: String,
+        mode: TencentSignatureIssuer.Mode
+    ) -> [FieldProblem] {
         var problems: [FieldProblem] = []
         func require(_ isRight: Bool, _ field: SignatureField, _ message: String? = nil) {
             if !isRight { problems.append(field.problem(message)) }
@@ -18,7 +24,7 @@ extension SignatureRequest {
 
         require(self.secretID.map { $0 == secretID } ?? true, .secretId)
         require((currentTimeStamp ?? 0) >= 0, .currentTimeStamp)
-        appendExpiryProblem(at: now, to: &problems)
+        appendExpiryProblem(at: now, skew, to: &problems)
         require(random.map { UInt32(exactly: $0) != nil } ?? true, .random)
         require(procedure.map { !$0.isEmpty } ?? true, .procedure)
         require((-10...10).contains(taskPriority ?? 0), .taskPriority)
@@ -54,15 +60,20 @@ extension SignatureRequest {
 
     /// Checks the expiry of the signature.
     ///
-    /// Past times are signed as requested, which makes signatures reproducible. Future ones must also end within 90
-    /// days from now, otherwise they would circumvent the vendor's limit.
-    private func appendExpiryProblem(at now: Int64, to problems: inout [FieldProblem]) {
+    /// Past times are signed as requested, which makes signatures reproducible. Later ones than now would be verified
+    /// nowhere, and a revocation would come before them. All must end within 90 days from now, otherwise they would
+    /// circumvent the vendor's limit.
+    private func appendExpiryProblem(at now: Int64, _ skew: Int64, to problems: inout [FieldProblem]) {
         let longest = TencentUploadSignature.maximumLifetime
         let latest = now + longest
         let start = currentTimeStamp ?? now
         let tooLate = "must let the signature end within 7776000 seconds (90 days) from now"
-        guard start < latest else {
-            problems.append(SignatureField.currentTimeStamp.problem(tooLate))
+        guard start <= now + skew else {
+            problems.append(
+                SignatureField.currentTimeStamp.problem(
+                    "must be at most \(skew) seconds (limits.clockSkew) from now, and let the signature end within 90 days"
+                )
+            )
             return
         }
         guard start >= 0 else { return }

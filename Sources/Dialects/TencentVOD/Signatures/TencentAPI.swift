@@ -9,8 +9,8 @@ internal import UploadCore
 struct TencentAPI: Sendable {
     let issuer: TencentSignatureIssuer
     let access: Access
-    /// Whether a key with these limits may act for an application; `nil` stands for the one of signatures that name none.
-    let allows: @Sendable (KeyLimits, _ application: Int64?) -> Bool
+    /// What a signature reaches for an application; `nil` stands for the one of signatures that name none.
+    let reach: @Sendable (_ application: Int64?) -> MintedRights.Reach
     let minted: Counter
     let bodyLimit: Int
     let clock: any WallClock
@@ -34,11 +34,10 @@ struct TencentAPI: Sendable {
             wanted = try Self.checked { () throws(InvalidSignatureRequest) in try SignatureRequest(json: bytes) }
         }
         if let user = key.user { try limit(&wanted, by: key, user, at: now) }
-        let isAllowed = allows(key.limits, wanted.vodSubAppID) && key.limits.allows(subject: wanted.subject)
         let issued = try Self.checked { [wanted] () throws(InvalidSignatureRequest) in
-            try issuer.issue(wanted, at: now, mintedBy: key.id)
+            try issuer.issue(wanted, at: now, mintedBy: key.id, until: key.expiresAt)
         }
-        guard isAllowed else { throw Access.outsideLimits(of: key) }
+        try access.check(key, mints: MintedRights(subject: wanted.subject, reach: reach(wanted.vodSubAppID)))
         minted.increment()
         if isPlain { return Response(201, Self.plainFields, .bytes(Array((issued.signature + "\n").utf8))) }
         return Response(201, Self.jsonFields, .bytes(Self.json(issued)))

@@ -26,10 +26,17 @@ package final class TencentSignatureIssuer: Sendable {
     package let mode: Mode
     private let secret: TencentUploadSignature.Key
     private let sequence: Atomic<UInt32>
+    /// Seconds by which a requested beginning may be ahead.
+    private let skew: Int64
 
-    package init(_ credentials: TencentCredentials, mode: Mode) {
+    package init(
+        _ credentials: TencentCredentials,
+        mode: Mode,
+        skew: Int64 = TencentUploadSignature.maximumSkew
+    ) {
         secretID = credentials.secretID
         self.mode = mode
+        self.skew = skew
         secret = TencentUploadSignature.Key(credentials.secretKey)
         sequence = Atomic(.random(in: .min ... .max))
     }
@@ -40,19 +47,22 @@ package final class TencentSignatureIssuer: Sendable {
     ///   - request: What to sign.
     ///   - now: The time of day; fractions of a second are dropped.
     ///   - key: The id of the API key that mints it; `nil` for none.
+    ///   - end: When that key expires, and the signature with it.
     /// - Returns: The signature and the chosen values.
     /// - Throws: Everything that is wrong with the request.
     package func issue(
         _ request: SignatureRequest,
         at now: Date,
-        mintedBy key: String? = nil
+        mintedBy key: String? = nil,
+        until end: Date? = nil
     ) throws(InvalidSignatureRequest) -> IssuedSignature {
         // Clamped so that 90 days can be added.
         let now = min(max(now.unixSeconds, 0), .max / 2)
-        let problems = request.problems(at: now, secretID: secretID, mode: mode)
+        let problems = request.problems(at: now, skew: skew, secretID: secretID, mode: mode)
         guard problems.isEmpty else { throw InvalidSignatureRequest(problems: problems) }
 
-        let (currentTimeStamp, expireTime) = request.times(at: now)
+        var (currentTimeStamp, expireTime) = request.times(at: now)
+        if let end { expireTime = min(expireTime, max(end.unixSeconds, currentTimeStamp + 1)) }
         let random = request.random.map { UInt32(truncatingIfNeeded: $0) } ?? nextRandom()
         var parameters = TencentUploadSignature.Parameters(
             secretID: secretID,

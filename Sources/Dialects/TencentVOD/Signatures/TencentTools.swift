@@ -85,7 +85,8 @@ package struct TencentTools: Sendable {
         case .notAnInteger(let name): "its \(name) is not an integer."
         case .outOfRange(let name): "its \(name) is out of range."
         case .expired: "its expireTime has passed."
-        case .lifetimeTooLong: "its expireTime is more than 90 days after its currentTimeStamp."
+        case .lifetimeTooLong: "its expireTime is more than 90 days after its currentTimeStamp, or from now."
+        case .notYetValid: "its currentTimeStamp is not yet; check both clocks."
         }
     }
 }

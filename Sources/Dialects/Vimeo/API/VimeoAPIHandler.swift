@@ -181,8 +181,14 @@ struct VimeoAPIHandler: RequestHandler {
         guard Set(scopes).isSubset(of: [.public, .private]) else {
             throw VimeoFailure.invalid("scope", "may contain only public and private without a user")
         }
-        guard key.limits.isEmpty else { throw VimeoFailure(403, nil, "The API key is limited to some users.") }
-        let grant = tokens.grant(issuer: key.id, subject: nil, total: nil, lifetime: VimeoTokensAPI.defaultLifetime)
+        // Without a user, no scope reaches any video.
+        guard key.refusal(minting: MintedRights(subject: nil, reach: .uploads)) == nil else {
+            throw VimeoFailure(403, nil, "The API key is limited to some users.")
+        }
+        let grant = try limited(
+            tokens.grant(issuer: key.id, subject: nil, total: nil, lifetime: VimeoTokensAPI.defaultLifetime),
+            by: key
+        )
         return try await tokenResponse(VimeoTokens.Content(grant: grant, scopes: scopes.map(\.rawValue)), request)
     }
 
@@ -196,15 +202,29 @@ struct VimeoAPIHandler: RequestHandler {
         guard let code = body.text("code", atMost: 8192), let content = try await tokens.exchange(code),
             content.grant.issuer == key.id
         else { throw VimeoFailure.invalid("code", "is unknown, was used, or has expired") }
+        let scopes = content.scopes.compactMap(VimeoScope.init)
+        guard key.refusal(minting: VimeoScope.rights(scopes, for: content.grant.subject)) == nil else {
+            throw VimeoFailure.invalid("code", "is for more than the API key may do itself")
+        }
         var token = content
         token.isCode = false
-        token.grant = tokens.grant(
-            issuer: key.id,
-            subject: content.grant.subject,
-            total: content.grant.storedBytes,
-            lifetime: VimeoTokensAPI.defaultLifetime
+        token.keyUploads = key.allows(.upload)
+        token.grant = try limited(
+            tokens.grant(
+                issuer: key.id,
+                subject: content.grant.subject,
+                total: content.grant.storedBytes,
+                lifetime: VimeoTokensAPI.defaultLifetime
+            ),
+            by: key
         )
         return try await tokenResponse(token, request)
+    }
+
+    private func limited(_ grant: Grant, by key: APIKey) throws(UploadError) -> Grant {
+        var grant = grant
+        try key.limit(minted: &grant, at: clock.now)
+        return grant
     }
 
     static func scopes(_ body: inout VimeoBody) throws(VimeoFailure) -> [VimeoScope]? {

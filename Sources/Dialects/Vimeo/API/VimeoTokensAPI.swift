@@ -26,17 +26,6 @@ struct VimeoTokensAPI: Sendable {
         ]
     }
 
-    /// Whether the token of an app user may be exchanged for one with this scope; the backend may give any.
-    private static func allows(_ scope: VimeoScope, to key: APIKey) -> Bool {
-        guard key.user != nil else { return true }
-        switch scope {
-        case .public, .create, .edit, .upload: return true
-        case .private, .purchased, .stats, .email, .videoFiles: return key.allows(.read)
-        case .delete: return key.allows(.delete)
-        case .purchase, .interact, .promoCodes: return false
-        }
-    }
-
     private func mint(_ request: Request) async throws(Problem) -> Response {
         let key = try await access.limitedKey(.mint, request)
         if isDirect, key.user != nil { throw Access.notDirect }
@@ -52,16 +41,18 @@ struct VimeoTokensAPI: Sendable {
         let lifetime = fields.integer("expiresIn", in: 1...Self.longestLifetime)
         let isCode = fields.bool("code") ?? false
         if isCode, key.user != nil { fields.reject("code", "must not be true: only API keys exchange codes") }
-        let usual = VimeoScope.usual.filter { Self.allows($0, to: key) }.map(\.rawValue)
-        let chosen = scopes.isEmpty ? usual : scopes
-        if !chosen.allSatisfy({ VimeoScope(rawValue: $0).map { Self.allows($0, to: key) } ?? false }) {
+        let usual = VimeoScope.usual.filter { $0.keyScope.map(key.allows) ?? true }
+        let chosen = scopes.isEmpty ? usual : scopes.compactMap(VimeoScope.init)
+        let rights = VimeoScope.rights(chosen, for: subject)
+        if case .scopes? = key.refusal(minting: rights) {
             fields.reject(
                 "scopes",
-                "must be what your token may do itself: `private` needs `read`, `delete` needs `delete`"
+                "must be what the API key may do itself: `private` and the like need its scope `read`, `edit` needs "
+                    + "`upload`, `delete` needs `delete`"
             )
         }
         try fields.finish()
-        try access.check(key, subject: subject)
+        try access.check(key, mints: rights)
         try access.requireExpressible([], of: key, in: "a token for Vimeo clients")
         var grant = tokens.grant(
             issuer: key.id,
@@ -72,8 +63,9 @@ struct VimeoTokensAPI: Sendable {
         try access.limit(minted: &grant, by: key, at: grant.issueTime)
         let content = VimeoTokens.Content(
             grant: grant,
-            scopes: chosen,
-            isCode: isCode
+            scopes: chosen.map(\.rawValue),
+            isCode: isCode,
+            keyUploads: key.allows(.upload)
         )
         let sealed = tokens.seal(content)
         minted.increment()

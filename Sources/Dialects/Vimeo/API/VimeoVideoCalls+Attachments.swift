@@ -7,7 +7,7 @@ internal import VODKit
 extension VimeoVideoCalls {
     func attachments(_ kind: VimeoAttachment.Kind, of id: Int64, _ call: VimeoCall) async throws -> Response {
         let page = try call.page()
-        let video = try await entry(id, of: call.user).video
+        let video = try await seen(id, call).video
         let all = try await library.attachments.all(kind, of: video)
         return call.response(page, of: all.count, page.part(of: all).map { call.documents.attachment($0, of: video) })
     }
@@ -15,6 +15,7 @@ extension VimeoVideoCalls {
     func addAttachment(_ kind: VimeoAttachment.Kind, to id: Int64, _ call: VimeoCall) async throws -> Response {
         var body = try await VimeoBody(of: call.request, limit: bodyLimit)
         let entry = try await entry(id, of: call.user)
+        try call.caller.requireAdding(toVideoBegunBy: entry.video.principal)
         var new = VimeoAttachment(
             id: VimeoVideo.newID(at: library.clock.now),
             kind: kind,
@@ -49,6 +50,8 @@ extension VimeoVideoCalls {
         }
         var video = entry.video
         switch call.method {
+        case .get, .head:
+            guard call.caller.maySee(begunBy: video.principal) else { throw VimeoFailure.notFound }
         case .delete:
             try call.caller.require(.edit)
             guard try await library.attachments.remove(found) else { throw VimeoFailure.notFound }

@@ -7,14 +7,15 @@ extension VimeoVideoCalls {
     /// `PUT /videos/ID/files`: a ticket, for clients before 3.4.
     func replace(_ id: Int64, _ call: VimeoCall) async throws -> Response {
         var body = try await VimeoBody(of: call.request, limit: bodyLimit)
-        _ = try await entry(id, of: call.user)
+        let entry = try await entry(id, of: call.user)
+        try call.caller.requireAdding(toVideoBegunBy: entry.video.principal)
         return try await createTicket(&body, replacing: id, call)
     }
 
     /// All files of a video, latest first.
     func versions(_ id: Int64, _ call: VimeoCall) async throws -> Response {
         let page = try call.page()
-        let entry = try await entry(id, of: call.user)
+        let entry = try await seen(id, call)
         var all = entry.versions.map { call.documents.version($0.version, $0.upload, of: entry) }
         if let upload = entry.upload { all.insert(call.documents.version(nil, upload, of: entry), at: 0) }
         return call.response(page, of: all.count, Array(page.part(of: all.reversed())))
@@ -26,6 +27,7 @@ extension VimeoVideoCalls {
         guard let entry = try await library.entry(id, of: call.user), !entry.video.isTicket else {
             throw VimeoFailure(404, 5012, "The video could not be found.")
         }
+        try call.caller.requireAdding(toVideoBegunBy: entry.video.principal)
         let (name, size) = try Self.version(&body)
         let changed = try await uploads.addVersion(name, size: size, to: entry, by: call.caller)
         guard let last = changed.versions.last else { throw VimeoFailure.notFound }

@@ -20,14 +20,20 @@ struct VimeoVideoCalls: VimeoService {
     let publicURL: PublicURL
     let bodyLimit: Int
 
-    func documents(_ user: VimeoUser, _ grant: Grant, _ request: Request) async throws -> VimeoDocuments {
+    func documents(
+        _ user: VimeoUser,
+        _ grant: Grant,
+        _ request: Request,
+        reader: String? = nil
+    ) async throws -> VimeoDocuments {
         let report = try await library.quota.quota(of: Account(.subject, user.subject))
         return VimeoDocuments(
             links: links,
             media: media,
             now: library.clock.now,
             base: publicURL.base(for: request),
-            quota: VimeoQuota(report, cap: grant.storedBytes)
+            quota: VimeoQuota(report, cap: grant.storedBytes),
+            reader: reader
         )
     }
 
@@ -42,7 +48,12 @@ struct VimeoVideoCalls: VimeoService {
             user: user,
             query: query,
             fields: VimeoFields(query.all("fields")),
-            documents: try await documents(user, caller.grant, request)
+            documents: try await documents(
+                user,
+                caller.grant,
+                request,
+                reader: caller.mayRead ? caller.grant.issuer : nil
+            )
         )
     }
 
@@ -65,7 +76,7 @@ struct VimeoVideoCalls: VimeoService {
             return try await complete(ticket, of: user, call.query)
         case (.upload(let number, let ticket), _):
             try Self.check(number, is: user)
-            let entry = try await entry(ticket, of: user, isTicket: true)
+            let entry = try await seen(ticket, call, isTicket: true)
             return call.response(call.documents.ticket(entry), "uploadattempt")
         case (.video(let id), .patch):
             try caller.require(.edit)
@@ -80,10 +91,10 @@ struct VimeoVideoCalls: VimeoService {
             guard try await library.delete(entry) else { throw VimeoFailure.notFound }
             return Response(204)
         case (.video(let id), _):
-            let entry = try await library.described(try await uploads.polled(try await entry(id, of: user)))
+            let entry = try await library.described(try await uploads.polled(try await seen(id, call)))
             return Self.unlessKnown(entry, call)
         case (.status(let id), _):
-            let entry = try await uploads.polled(try await entry(id, of: user))
+            let entry = try await uploads.polled(try await seen(id, call))
             return call.response(try await status(entry), "video")
         case (.files(let id), _):
             try caller.require(.upload)
@@ -119,6 +130,13 @@ struct VimeoVideoCalls: VimeoService {
         guard let entry = try await library.entry(id, of: user) else { throw VimeoFailure.notFound }
         // A ticket is no video yet, and stays readable as a ticket afterwards.
         if isTicket ? entry.video.approach != .ticket : entry.video.isTicket { throw VimeoFailure.notFound }
+        return entry
+    }
+
+    /// The same, for a caller that wants to read it.
+    func seen(_ id: Int64, _ call: VimeoCall, isTicket: Bool = false) async throws -> VimeoEntry {
+        let entry = try await entry(id, of: call.user, isTicket: isTicket)
+        guard call.caller.maySee(begunBy: entry.video.principal) else { throw VimeoFailure.notFound }
         return entry
     }
 
@@ -251,7 +269,9 @@ struct VimeoVideoCalls: VimeoService {
 
     private func list(_ call: VimeoCall) async throws -> Response {
         let page = try call.page()
-        let all = try await library.videos(of: call.user)
+        let all = try await library.videos(of: call.user).filter {
+            call.caller.maySee(begunBy: $0.content.principal)
+        }
         var documents: [JSONValue] = []
         for entry in try await library.entries(of: page.part(of: all), of: call.user) {
             documents.append(call.documents.video(try await library.described(entry)))

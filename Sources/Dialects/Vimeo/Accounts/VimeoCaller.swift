@@ -7,6 +7,8 @@ struct VimeoCaller: Sendable {
     /// The sealed grant.
     let grant: Grant
     let scopes: Set<VimeoScope>
+    /// Whether the API key that minted the token may upload itself.
+    var keyUploads = false
 
     /// - Throws: `VimeoFailure` 401 if the token has no user.
     func user() throws(VimeoFailure) -> VimeoUser {
@@ -16,6 +18,21 @@ struct VimeoCaller: Sendable {
 
     func require(_ scope: VimeoScope) throws(VimeoFailure) {
         guard scopes.contains(scope) else { throw .missingScope(scope) }
+    }
+
+    /// Whether it may read the videos of its user; without this scope, it sees those that it has begun, but not their
+    /// content.
+    var mayRead: Bool { scopes.contains(.private) }
+
+    /// Whether it may see a video that a token has begun.
+    func maySee(begunBy principal: String?) -> Bool { mayRead || principal == grant.id }
+
+    /// Checks that it may add to a video that a token has begun: another file, a picture, a text track.
+    ///
+    /// - Throws: `VimeoFailure` 403.
+    func requireAdding(toVideoBegunBy principal: String?) throws(VimeoFailure) {
+        try require(.upload)
+        if principal != grant.id { try require(.edit) }
     }
 }
 

@@ -11,6 +11,8 @@ struct VimeoTokens: Sendable {
         var scopes: [String]
         /// Whether it is a code.
         var isCode = false
+        /// Whether the API key that minted it may upload itself; `nil`, as in tokens of earlier versions, means no.
+        var keyUploads: Bool?
     }
 
     static let prefix = "slv_"
@@ -63,7 +65,11 @@ struct VimeoTokens: Sendable {
         guard let content = content(token, Self.prefix), !content.isCode else { return nil }
         let record = try await records.record(Self.revokedKind, content.grant.id)
         guard record == nil, try await !isRevoked(content.grant) else { return nil }
-        return VimeoCaller(grant: content.grant, scopes: Set(content.scopes.compactMap(VimeoScope.init)))
+        return VimeoCaller(
+            grant: content.grant,
+            scopes: Set(content.scopes.compactMap(VimeoScope.init)),
+            keyUploads: content.keyUploads ?? false
+        )
     }
 
     /// Uses up a code.
@@ -98,7 +104,7 @@ struct VimeoTokens: Sendable {
     }
 
     private func isRevoked(_ grant: Grant) async throws(UploadError) -> Bool {
-        try await revoked.isRevoked(issuer: grant.issuer, subject: grant.subject, issuedAt: grant.issueTime)
+        try await revoked.refuses(issuer: grant.issuer, subject: grant.subject, issuedAt: grant.issueTime)
     }
 
     private func content(_ token: String, _ prefix: String) -> Content? {

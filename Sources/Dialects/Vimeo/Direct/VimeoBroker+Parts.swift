@@ -8,7 +8,7 @@ internal import VODKit
 extension VimeoBroker {
     func collection(_ name: String, of id: Int64, _ fields: [String], _ call: VimeoCall) async throws -> Response {
         let page = try call.page()
-        let video = try await owned(id, call)
+        let video = try await seen(id, call)
         let document = try await upstream.document(
             .get,
             "\(video.uri)/\(name)",
@@ -25,9 +25,9 @@ extension VimeoBroker {
 
     /// A document in which our user stands in the place of the account's.
     static func with(_ element: JSONValue, _ call: VimeoCall) -> JSONValue {
-        guard case .object(var members) = element, members["upload"] != nil || members["user"] != nil else {
-            return element
-        }
+        guard case .object(let known) = element else { return element }
+        var members = VimeoBroker.readable(known, call)
+        guard members["upload"] != nil || members["user"] != nil else { return .object(members) }
         members["user"] = call.documents.user(call.user)
         return .object(members)
     }
@@ -38,6 +38,7 @@ extension VimeoBroker {
         guard let video = try await videos.one(id, of: call.user)?.content else {
             throw VimeoFailure(404, 5012, "The video could not be found.")
         }
+        try call.caller.requireAdding(toVideoBegunBy: video.principal)
         let (name, size) = try VimeoVideoCalls.version(&body)
         let admission = try await admit(name, nil, size, call)
         do {
@@ -61,6 +62,7 @@ extension VimeoBroker {
     func addAttachment(_ kind: VimeoAttachment.Kind, to id: Int64, _ call: VimeoCall) async throws -> Response {
         var body = try await VimeoBody(of: call.request, limit: local.bodyLimit)
         let video = try await owned(id, call)
+        try call.caller.requireAdding(toVideoBegunBy: video.principal)
         let members = try Self.members(of: kind, &body, isNew: true)
         let document = try await upstream.document(
             .post,
@@ -74,9 +76,12 @@ extension VimeoBroker {
     func attachment(_ kind: VimeoAttachment.Kind, _ id: Int64, of video: Int64, _ call: VimeoCall) async throws
         -> Response
     {
-        let path = "\(try await owned(video, call).uri)/\(kind.collection)/\(id)"
+        let found = try await owned(video, call)
+        let path = "\(found.uri)/\(kind.collection)/\(id)"
         var body: JSONValue?
         switch call.method {
+        case .get, .head:
+            guard call.caller.maySee(begunBy: found.principal) else { throw VimeoFailure.notFound }
         case .delete:
             try call.caller.require(.edit)
             _ = try await upstream.call(.delete, path)

@@ -38,13 +38,13 @@ struct VimeoBroker: VimeoService {
             return try await delete(id, call)
         case (.video(let id), _): return try await read(id, call)
         case (.status(let id), _):
-            let video = try await owned(id, call)
+            let video = try await seen(id, call)
             let fields = Self.fields(call, VimeoUpstream.statusFields)
             let document = try await upstream.document(.get, "\(video.uri)/status", fields: fields)
             return call.response(.object(document?.members ?? [:]), "video")
         case (.files(let id), _):
             try call.caller.require(.upload)
-            _ = try await owned(id, call)
+            try call.caller.requireAdding(toVideoBegunBy: try await owned(id, call).principal)
             var body = try await VimeoBody(of: call.request, limit: local.bodyLimit)
             return try await local.createTicket(&body, replacing: id, call)
         case (.versions(let id), .post):
@@ -73,9 +73,16 @@ struct VimeoBroker: VimeoService {
         return found.content
     }
 
+    /// The same, for a caller that wants to read it.
+    func seen(_ id: Int64, _ call: VimeoCall) async throws -> VimeoCloudVideo {
+        let video = try await owned(id, call)
+        guard call.caller.maySee(begunBy: video.principal) else { throw VimeoFailure.notFound }
+        return video
+    }
+
     func list(_ call: VimeoCall) async throws -> Response {
         let page = try call.page()
-        let all = try await videos.all(of: call.user)
+        let all = try await videos.all(of: call.user).filter { call.caller.maySee(begunBy: $0.principal) }
         var documents: [JSONValue] = []
         for video in page.part(of: all) { documents.append(try await shown(video, call)) }
         return call.response(page, of: all.count, documents)
@@ -106,7 +113,7 @@ struct VimeoBroker: VimeoService {
 
     /// A video as its user sees it.
     func shown(_ video: VimeoCloudVideo, _ call: VimeoCall) async throws -> JSONValue {
-        var members = video.members
+        var members = Self.readable(video.members, call)
         members["user"] = call.documents.user(call.user)
         var failure = video.failure
         if failure == nil, !video.isSettled, let key = video.sourceKey {
@@ -127,8 +134,15 @@ struct VimeoBroker: VimeoService {
         return .object(members)
     }
 
+    /// Members without links to content, unless the caller may read it.
+    static func readable(_ members: [String: JSONValue], _ call: VimeoCall) -> [String: JSONValue] {
+        call.caller.mayRead ? members : members.filter { !contentMembers.contains($0.key) }
+    }
+
+    private static let contentMembers: Set<String> = ["files", "download", "play"]
+
     func read(_ id: Int64, _ call: VimeoCall) async throws -> Response {
-        let video = try await owned(id, call)
+        let video = try await seen(id, call)
         let since = video.source == nil ? call.request.head.fields["If-Modified-Since"] : nil
         let document: VimeoUpstream.Document?
         do throws(VimeoFailure) {

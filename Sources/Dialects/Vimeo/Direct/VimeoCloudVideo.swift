@@ -9,6 +9,8 @@ struct VimeoCloudVideo: Sendable, Equatable, Codable {
     var id: Int64
     var subject: String
     var issuer: String?
+    /// The token of its creator; `nil` in records of earlier versions.
+    var principal: String?
     /// As its client sees it: `ticket` and `streaming` are unknown to Vimeo now.
     var approach: VimeoVideo.Approach
     /// The local video or ticket whose bytes are sent on; `nil` if its client sends them to Vimeo.

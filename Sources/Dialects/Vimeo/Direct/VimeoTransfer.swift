@@ -6,6 +6,8 @@ struct VimeoTransfer: Sendable, Equatable, Codable {
     var source: Int64
     var subject: String
     var issuer: String?
+    /// The token of its creator; `nil` in records of earlier versions.
+    var principal: String?
     /// The video at Vimeo.
     var video: Int64
     /// Whether it becomes another file of that video.

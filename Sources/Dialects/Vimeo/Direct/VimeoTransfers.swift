@@ -78,6 +78,7 @@ final class VimeoTransfers: Sendable {
             id: transfer.video,
             subject: transfer.subject,
             issuer: transfer.issuer,
+            principal: transfer.principal,
             approach: transfer.approach,
             source: transfer.source,
             document: transfer.document,

@@ -11,6 +11,8 @@ struct VimeoDocuments: Sendable {
     /// URL of the gateway as its client sees it, without a slash at the end.
     let base: String
     let quota: VimeoQuota
+    /// The API key in whose name links to content are made; `nil` for a reader that may not read it.
+    var reader: String?
 
     // MARK: Texts
 
@@ -100,11 +102,11 @@ struct VimeoDocuments: Sendable {
             "has_audio": .bool(false),
         ]
         if let password = labels.password { members["password"] = .string(password) }
-        if entry.status == .available, let upload = entry.active {
+        if reader != nil, entry.status == .available, let upload = entry.active {
             let file = JSONValue.object([
                 "quality": .string("source"), "type": Self.text(upload.metadata.contentType),
                 "size": .integer(upload.length ?? upload.offset), "created_time": created,
-                "link": Self.text(contentLink(upload.id, video.issuer)),
+                "link": Self.text(contentLink(upload.id)),
             ])
             members["files"] = .array([file])
             members["download"] = .array([file])
@@ -199,7 +201,7 @@ struct VimeoDocuments: Sendable {
     /// A picture (protocol notes §6).
     func picture(_ picture: VimeoAttachment, of video: VimeoVideo) -> JSONValue {
         var sizes: [JSONValue] = []
-        if let id = picture.uploadID.flatMap({ UploadID($0) }), let link = contentLink(id, picture.issuer) {
+        if let id = picture.uploadID.flatMap({ UploadID($0) }), let link = contentLink(id) {
             sizes.append(.object(["width": .integer(0), "height": .integer(0), "link": .string(link)]))
         }
         return .object([
@@ -219,7 +221,7 @@ struct VimeoDocuments: Sendable {
             "display_language": Self.text(track.language), "id": .integer(track.id), "name": Self.text(track.name),
             "link": .string(base + links.path(track)),
             "link_expires_time": .integer(2_147_483_647),
-            "hls_link": Self.text(id.flatMap { contentLink($0, track.issuer) }),
+            "hls_link": Self.text(id.flatMap(contentLink)),
             "hls_link_expires_time": .integer(now.addingTimeInterval(Self.linkLifetime).unixSeconds),
         ])
     }
@@ -227,11 +229,11 @@ struct VimeoDocuments: Sendable {
     /// Seconds for which links to content are valid.
     static let linkLifetime: TimeInterval = 86_400
 
-    /// A link by which anyone can download content; `nil` if no API key stands for it.
-    private func contentLink(_ id: UploadID, _ issuer: String?) -> String? {
-        guard let issuer else { return nil }
+    /// A link by which anyone can download content; `nil` if the reader may not read it.
+    private func contentLink(_ id: UploadID) -> String? {
+        guard let reader else { return nil }
         let end = now.addingTimeInterval(Self.linkLifetime)
-        return "\(base)/media/\(id.text)?\(media.query(for: id, expiresAt: end, issuer: issuer, at: now))"
+        return "\(base)/media/\(id.text)?\(media.query(for: id, expiresAt: end, issuer: reader, at: now))"
     }
 
     // MARK: Tickets

@@ -57,7 +57,7 @@ struct VimeoUploads: Sendable {
             video.id = VimeoVideo.newID(at: clock.now)
             video.metadata["vimeo_uri"] = video.uri
             if let link = new.link {
-                if try await pull(&video, from: link, under: caller.grant) { break }
+                if try await pull(&video, from: link, by: caller) { break }
                 continue
             }
             let upload = try await begin(video, UploadMetadata(describing: video.metadata), under: caller.grant)
@@ -96,15 +96,18 @@ struct VimeoUploads: Sendable {
     /// In this order, because what is fetched would stay without a video if the gateway died in between.
     ///
     /// - Returns: Whether the id of the video was free.
-    private func pull(_ video: inout VimeoVideo, from link: String, under grant: Grant) async throws -> Bool {
+    private func pull(_ video: inout VimeoVideo, from link: String, by caller: VimeoCaller) async throws -> Bool {
         guard let starter, let pulls = starter.pulls else {
             throw VimeoFailure.invalid("upload.approach", "pull is not available on this server", 2230)
         }
-        if let problem = starter.problem(with: link) { throw VimeoFailure.invalid("upload.link", problem) }
-        var new = starter.upload(from: link, metadata: video.metadata)
+        let reach = starter.reach(ofUserOf: caller.keyUploads)
+        if let problem = starter.problem(with: link, within: reach) {
+            throw VimeoFailure.invalid("upload.link", problem)
+        }
+        var new = starter.upload(from: link, within: reach, metadata: video.metadata)
         new.keptFor = library.lifetime
         // The bytes are not sent by the client.
-        var grant = grant
+        var grant = caller.grant
         grant.dialect = nil
         let id = UploadID.generate(at: uploads.now)
         new.id = id

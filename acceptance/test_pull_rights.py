@@ -1,0 +1,116 @@
+"""Who makes the gateway fetch from where: ranges of `pull.allow` are for keys that may upload.
+
+Users reach them only by a setting.
+"""
+
+import pytest
+
+from harness.aliyun_vod import Plain as ApsaraVOD
+from harness.aliyun_vod import refusal
+from harness.aliyun_vod import session as assumed
+from harness.api import API, problem
+from harness.daemon import free_port
+from harness.object_client import ObjectServer
+from harness.origin import Origin
+from harness.vimeo import Plain as Vimeo
+from harness.vod_api import SDK
+from harness.wire import until
+
+INSIDE = b"the page of a service inside"
+KEYS = {"mint": ["mint"], "mint and upload": ["mint", "upload"], "admin": ["admin"]}
+
+
+@pytest.fixture(scope="module")
+def origin():
+    with Origin() as one:
+        one.add("/page.mp4", INSIDE)
+        yield one
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["by default", "by the setting"])
+def server(request, tmp_path_factory):
+    settings = {"SLUICE_PULL_ALLOW": "127.0.0.0/8, ::1", "SLUICE_PULL_ATTEMPTS": "1"}
+    settings["SLUICE_PULL_ALLOW_USERS"] = str(request.param).lower()
+    with ObjectServer(tmp_path_factory.mktemp("pulls") / "data", free_port(), environment=settings) as running:
+        running.allows_users = request.param
+        yield running
+
+
+@pytest.fixture(scope="module")
+def admin(server):
+    return API(server.url, server.admin_key)
+
+
+@pytest.fixture(scope="module")
+def keys(server, admin):
+    made = {name: admin.post("/v1/keys", {"name": name, "scopes": scopes}).json() for name, scopes in KEYS.items()}
+    return {name: (document["id"], API(server.url, document["secret"])) for name, document in made.items()}
+
+
+# An address is refused at once; a name, when it is known where it leads.
+PLACES = ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"]
+
+
+def url_of(origin, place):
+    return origin.url.replace("127.0.0.1", place) + "/page.mp4"
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", KEYS)
+def test_a_token_of_vimeo_reaches_what_its_key_may_and_users_may(server, keys, origin, name, place):
+    key = keys[name][1]
+    url = url_of(origin, place)
+    direct = key.post("/v1/media/pull", {"url": url})
+    if name == "mint":
+        problem(direct, 403, "forbidden")
+    may = server.allows_users and name != "mint"
+    made = key.post("/v1/vimeo/tokens", {"subject": "bob", "scopes": ["upload"]}).json()
+    client = Vimeo(server, made["access_token"])
+    answer = client("POST", "/me/videos", json={"upload": {"approach": "pull", "link": url}})
+    if answer.status_code == 400:
+        assert not may, answer.text
+        assert answer.json()["error_code"] == 2204
+        return
+    assert answer.status_code == 201, answer.text
+    uri = answer.json()["uri"]
+    wanted = "available" if may else "uploading_error"
+    until(lambda: client("GET", uri).json()["status"] != "uploading")
+    assert client("GET", uri).json()["status"] == wanted
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_session_of_apsaravideo_reaches_what_users_may(server, admin, origin, place):
+    url = url_of(origin, place)
+    for credentials, may in ((server.pair(), True), (assumed(server), server.allows_users)):
+        vod = ApsaraVOD(server, credentials)
+        if not may and place != "localhost":
+            assert refusal(vod, "UploadMediaByURL", UploadURLs=url) == (400, "InvalidParameter")
+            continue
+        job = vod("UploadMediaByURL", UploadURLs=url)["UploadJobs"][0]["JobId"]
+
+        def status(vod=vod, job=job):
+            return vod("GetURLUploadInfos", JobIds=job)["URLUploadInfoList"][0]["Status"]
+
+        until(lambda: status() in ("SUCCESS", "FAIL"))
+        assert status() == ("SUCCESS" if may else "FAIL")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_pairs_of_keys_that_may_upload_reach_all_in_the_api_of_tencent(server, keys, origin, place):
+    for pair in (None, server.pair(keys["mint and upload"][0])):
+        sdk = SDK(server, pair=pair) if pair else SDK(server)
+        task = sdk("PullUpload", MediaUrl=url_of(origin, place))["TaskId"]
+        until(lambda sdk=sdk, task=task: sdk("DescribeTaskDetail", TaskId=task)["Status"] == "FINISH")
+
+
+def test_a_redirect_leads_nowhere_else(server, keys, origin):
+    if server.allows_users:
+        return
+    client = Vimeo(server, keys["admin"][1].post("/v1/vimeo/tokens", {"subject": "bob"}).json()["access_token"])
+    for link in ("http://127.0.0.1:1/x", "http://[::1]:1/x", "http://10.0.0.1/x", "http://localhost./x"):
+        answer = client("POST", "/me/videos", json={"upload": {"approach": "pull", "link": link}})
+        if answer.status_code == 201:
+            uri = answer.json()["uri"]
+            until(lambda uri=uri: client("GET", uri).json()["status"] == "uploading_error")
+        else:
+            assert answer.status_code == 400, link
