@@ -25,18 +25,19 @@ def apply(server, signature):
     return requests.post(url, json=body, timeout=60).json()
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with ObjectServer(tmp_path_factory.mktemp("clocks") / "data", free_port()) as running:
+@pytest.fixture
+def server(tmp_path):
+    """A server for each test: a revocation also ends what states a later time, for as long as clocks may differ."""
+    with ObjectServer(tmp_path / "data", free_port()) as running:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def admin(server):
     return API(server.url, server.admin_key)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def pair(server):
     return server.pair()
 
@@ -47,7 +48,7 @@ def signed(pair, ahead, lifetime=600, **fields):
 
 
 @pytest.mark.parametrize("by", ["subject", "time"])
-@pytest.mark.parametrize("ahead", [0, 2, 300, 890])
+@pytest.mark.parametrize("ahead", [0, 60, 300, 890])
 def test_a_signature_from_a_clock_that_is_ahead_is_revoked_with_its_certificates(server, admin, pair, by, ahead):
     subject = f"{by}-{ahead}"
     signature = signed(pair, ahead, sluiceSubject=subject)
@@ -129,7 +130,9 @@ def test_what_was_minted_while_the_clock_was_ahead_is_revoked(tmp_path, ahead, b
     right.environment |= clock.shifted(ahead)
     with right:
         handed = Handed(right, "late")
-        assert all(handed.works().values()), handed.works()
+        works = handed.works()
+        # The client's own clock is right: its requests are too old for a server that is a day ahead.
+        assert works.pop("session") == (ahead < 900) and all(works.values()), works
     right.environment = usual
     with right:
         if ahead < 900:

@@ -289,7 +289,8 @@ def test_a_newer_request_interrupts_a_running_one(speaking, server, api, method)
 @pytest.mark.parametrize("version", [3, 8])
 def test_a_creation_that_times_out_can_be_continued(make_server, version):
     """After a 104 the client knows the URL; received bytes are kept."""
-    with make_server(environment={"SLUICE_TIMEOUTS_BODY_PROGRESS": "1s"}) as server:
+    environment = {"SLUICE_TIMEOUTS_BODY_PROGRESS": "1s", "SLUICE_UPLOADS_INTERIM_RESPONSES": "always"}
+    with make_server(environment=environment) as server:
         client = Client(server, version)
         url = begun(client, b"0123456789", 4)
         assert client.wire.reply("POST").status == 408

@@ -336,7 +336,7 @@ def test_more_than_the_length_of_an_upload_of_tus(client, api):
 @pytest.mark.parametrize("version", [3, 8])
 def test_the_server_is_killed(make_server, version):
     """Bytes acknowledged by 104 are there after the restart, and the upload continues to its end."""
-    server = make_server().start()
+    server = make_server(environment={"SLUICE_UPLOADS_INTERIM_RESPONSES": "always"}).start()
     data = content(6 * MIB, 10)
     speaking = Client(server, version)
     key = ("Authorization", f"Bearer {server.admin_key}")

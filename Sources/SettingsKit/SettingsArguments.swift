@@ -15,7 +15,7 @@ extension SettingsCatalog {
             guard flag.hasPrefix("--"), flags[flag] != nil else {
                 problems.append(flags.unknown(flag))
                 // The value of that flag, or words of the same mistake. It can be a secret, so it is not repeated.
-                while let next = rest.first, !next.hasPrefix("-") { rest = rest.dropFirst() }
+                while equals == nil, let next = rest.first, !next.hasPrefix("-") { rest = rest.dropFirst() }
                 continue
             }
             let value = equals.map { String(argument[argument.index(after: $0)...]) } ?? rest.popFirst()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("What keys may mint")
+@Suite("What keys may mint", .timeLimit(.minutes(10)))
 struct MintedRightsTests {
     private static func key(
         _ scopes: Set<Scope>,

@@ -75,8 +75,10 @@ extension APIKey {
     }
 
     /// The earlier of a time and the expiry of the key, in whole seconds as signatures have them.
+    ///
+    /// What an app user mints may outlive the user's token, which lasts minutes; `mintedLifetime` bounds it.
     package func lastExpiry(_ time: Date) -> Date {
-        guard let expiresAt, expiresAt < time else { return time }
+        guard user == nil, let expiresAt, expiresAt < time else { return time }
         return Date(timeIntervalSince1970: expiresAt.timeIntervalSince1970.rounded(.down))
     }
 }
