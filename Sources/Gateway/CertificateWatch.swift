@@ -13,10 +13,13 @@ struct CertificateWatch: Service {
     let tls: TLSContext?
     let logger: Logger
     private let expiry: Meter?
+    /// Trapped before the services start, so that no SIGHUP after the message that the gateway is ready is lost.
+    private let hangUps: UnixSignalsSequence
     private static let interval = Duration.seconds(5)
 
-    init(_ tls: TLSContext?, _ metrics: MetricsRegistry, _ logger: Logger) {
+    init(_ tls: TLSContext?, _ metrics: MetricsRegistry, _ logger: Logger) async {
         self.tls = tls
+        hangUps = await UnixSignalsSequence(trapping: .sighup)
         self.logger = logger
         expiry = tls.map { _ in
             metrics.gauge(
@@ -31,7 +34,7 @@ struct CertificateWatch: Service {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
                 group.addTask { await watchFiles() }
-                for await _ in await UnixSignalsSequence(trapping: .sighup) {
+                for await _ in hangUps {
                     ServiceManager.notify("RELOADING=1\nMONOTONIC_USEC=\(MonotonicClock.now / 1000)")
                     reload("SIGHUP")
                     ServiceManager.notify("READY=1")

@@ -164,7 +164,7 @@ package struct GatewayServer: Sendable {
         let unmapping = BackgroundLoop {
             if (try? await Task.sleep(for: Self.startTime)) != nil { ProcessSetup.unmapCodeOfTheStart() }
         }
-        let certificates = CertificateWatch(parts.context.tls, parts.context.metrics, logger)
+        let certificates = await CertificateWatch(parts.context.tls, parts.context.metrics, logger)
         var services = parts.all.flatMap { module in module.services.map { (module.name, $0) } }
         if let exporter { services.append(("traces", ExportService(exporter: exporter))) }
         services += [("code of the start", unmapping), ("certificates", certificates), ("listeners", listeners)]

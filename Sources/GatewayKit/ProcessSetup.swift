@@ -17,12 +17,14 @@ package enum ProcessSetup {
         }
     }
 
-    /// Ends the process at SIGTERM and SIGINT, until the services handle them.
+    /// Ends the process at SIGTERM and SIGINT and ignores SIGHUP, until the services handle them.
     ///
-    /// As process 1 of a container it would ignore them by default, and a start may wait long for a database.
-    package static func endAtSignals() {
+    /// As process 1 of a container it would ignore the first two by default, and a start may wait long for a database.
+    /// What SIGHUP asks for, reading the certificate, is still to come.
+    package static func handleSignalsOfTheStart() {
         signal(SIGTERM) { _ in _exit(0) }
         signal(SIGINT) { _ in _exit(130) }
+        signal(SIGHUP, SIG_IGN)
     }
 
     /// Unmaps the code that was needed for the start, so that resident memory is what the gateway uses.

@@ -12,7 +12,7 @@ struct Serve: AsyncParsableCommand {
 
     func run() async throws {
         let loaded = try options.load()
-        ProcessSetup.endAtSignals()
+        ProcessSetup.handleSignalsOfTheStart()
         let gateway: GatewayServer
         do {
             gateway = try await GatewayServer(loaded.values)

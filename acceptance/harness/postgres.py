@@ -130,9 +130,14 @@ class Postgres:
     def pause(self):
         """No responses, neither on open connections nor on new ones."""
         pid = self.daemon.pid
-        self.paused = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
-        for one in self.paused:
-            os.kill(one, signal.SIGSTOP)
+        self.paused = [pid]
+        # Before its children, as it would start some anew.
+        os.kill(pid, signal.SIGSTOP)
+        for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+            # One may have ended meanwhile: a connection's, or a worker of its own.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGSTOP)
+                self.paused.append(child)
 
     def go_on(self):
         for one in reversed(self.paused):
