@@ -399,3 +399,63 @@ def test_documents_are_checked(tmp_path, monkeypatch):
     assert len(list(checks.unlimited_suites(tests))) == 1
     tests.write_text('@Suite("x", .timeLimit(.minutes(10)))\nstruct One {\n    @Test func a() {}\n}\n')
     assert not list(checks.unlimited_suites(tests))
+
+
+def test_tests_without_an_expectation_are_listed(tmp_path):
+    checks = load("check-tests")
+    folder = tmp_path / "Tests/OneTests"
+    folder.mkdir(parents=True)
+    (folder / "One.swift").write_text(
+        """@Suite struct One {
+    @Test("says #expect in its name")
+    func idle() { run() }
+
+    @Test(arguments: [1, 2])
+    func direct(_ one: Int) { #expect(one > 0) }
+
+    @Test func indirect() { check { run() } }
+
+    @Test func waits() async {
+        // Ends: it is over.
+        await over()
+    }
+
+    @Test func commented() {
+        // #expect(true)
+        check2("#expect(true)")
+    }
+
+    private func check(_ body: () -> Void) { helper() }
+    private func helper() { Issue.record("x") }
+    private func run() {}
+}
+"""
+    )
+    (tmp_path / "acceptance").mkdir()
+    (tmp_path / "acceptance/test_one.py").write_text(
+        "def helper():\n    assert True\n\n\ndef test_a():\n    helper()\n\n\ndef test_b():\n    print(1)\n"
+    )
+    found = [name for _, _, name in checks.swift(tmp_path) + checks.python(tmp_path)]
+    assert found == ["idle", "commented", "test_b"]
+
+
+def test_statements_that_can_be_deleted_are_found(tmp_path):
+    mutate = load("mutate")
+    path = tmp_path / "One.swift"
+    path.write_text(
+        """struct One {
+    var count = 0
+    mutating func add(_ one: Int) -> Int {
+        guard one > 0 else { return 0 }
+        count += one
+        try? await log("a (")
+        let two = f(one)
+        call(
+            one
+        )
+        return two
+    }
+}
+"""
+    )
+    assert list(mutate.statements(path)) == [3, 4, 5]

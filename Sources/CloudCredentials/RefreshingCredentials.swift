@@ -84,6 +84,9 @@ package final class RefreshingCredentials: AWSCredentialsProvider {
         state.withLock { $0.isRefused = true }
     }
 
+    /// Whether a fetch runs.
+    var isFetching: Bool { state.withLock { $0.running != nil } }
+
     private func step(_ state: inout State, at now: Date) -> Step {
         let held = state.held
         let valid = held.flatMap { $0.isValid(at: now) ? $0.value : nil }

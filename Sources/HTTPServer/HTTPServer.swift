@@ -66,6 +66,9 @@ package final class HTTPServer: Sendable {
     /// Number of open connections.
     package var connectionCount: Int { state.withLock { $0.connections.count } }
 
+    /// How often a connection lost its task, because it was idle, since the start.
+    package var parkedConnections: UInt64 { context.parkCount.load(ordering: .relaxed) }
+
     /// Serves until `shutDown` is called and the last connection has ended.
     package func run() async {
         await withTaskExecutorPreference(listener.loop) { await accept() }

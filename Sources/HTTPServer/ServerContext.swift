@@ -16,7 +16,8 @@ final class ServerContext: Sendable {
     let observer: any ServerObserver
     private let requestPrefix: String
     private let requestCount = Atomic<UInt64>(0)
-    private let parkCount = Atomic<UInt64>(0)
+    /// How often a connection was left without a task, because it was idle.
+    let parkCount = Atomic<UInt64>(0)
     private let date = Mutex((second: Int64(-1), text: ""))
 
     init(

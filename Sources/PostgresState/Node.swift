@@ -229,15 +229,22 @@ final class Node: Sendable {
         try connection.release(upload, of: id, epoch)
     }
 
-    /// Reconciles the leases of this node with those in the database.
+    /// Reconciles the leases of this node with those in the database: wishes of others may have got lost, too.
     private func reconcile(_ connection: Connection) throws(DatabaseFailure) {
         let before = contents.withLock { $0.held }
         var recorded: [UploadID: Int64] = [:]
-        for row in try connection.rows("SELECT upload_id, epoch FROM upload_lease WHERE node = $1", [id]) {
+        var wanted: Set<UploadID> = []
+        let rows = try connection.rows(
+            "SELECT upload_id, epoch, waiters <> '{}' AS is_wanted FROM upload_lease WHERE node = $1",
+            [id]
+        )
+        for row in rows {
             guard let upload = row.text("upload_id").flatMap({ UploadID($0) }) else { continue }
             recorded[upload] = row.integer("epoch")
+            if row.flag("is_wanted") == true { wanted.insert(upload) }
         }
         let (now, claims, ring) = contents.withLock { ($0.held, $0.claims, $0.ring) }
+        for (upload, epoch) in now where recorded[upload] == epoch && wanted.contains(upload) { preempt(upload) }
         for (upload, epoch) in before where recorded[upload] != epoch && now[upload] == epoch { preempt(upload) }
         for (upload, epoch) in recorded where now[upload] != epoch && claims[upload] == nil {
             try connection.release(upload, of: id, epoch)

@@ -340,6 +340,7 @@ struct HTTPClientTests {
             let client = HTTPClient(userAgent: "test", addresses: .any)
             _ = try await client.send(request(server.port))
         }
+        // Ends: the connection is closed.
         await server.finish()
     }
 }

@@ -107,6 +107,7 @@ struct HTTPDownloadTests {
     func forgotten() async throws {
         let server = try RawServer([[.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"), .wait]])
         do { _ = try await client.open(request(server.port)).head }
+        // Ends: the connection is closed.
         await server.finish()
     }
 

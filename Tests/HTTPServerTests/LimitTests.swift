@@ -109,15 +109,14 @@ struct LimitTests {
         let server = try TestServer { await echo($0) }
         let client = try RawClient(port: server.port)
         for round in 0..<3 {
-            // This tests idle time: nothing outside the server shows when the task has ended.
-            if round > 0 { try await Task.sleep(for: .milliseconds(500)) }
+            if round > 0 { try await server.parked(UInt64(round)) }
             // Split in the middle, so that the new task has to wait, too.
             try await client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Le")
             try await client.send("ngth: 5\r\n\r\nhello")
             #expect(try await client.readResponse().text == "hello")
         }
         let silent = try RawClient(port: server.port)
-        try await Task.sleep(for: .milliseconds(500))
+        try await server.parked(4)
         await server.shutDown()
         #expect(try await client.isAtEnd())
         #expect(try await silent.isAtEnd())
@@ -131,7 +130,7 @@ struct LimitTests {
             let client = try RawClient(port: server.port)
             try await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             #expect(try await client.readResponse().status == 200)
-            try await Task.sleep(for: .milliseconds(500))
+            try await server.parked(1)
             #expect(server.connectionCount == 1)
         }
         while server.connectionCount > 0 { try await Task.sleep(for: .milliseconds(2)) }
@@ -258,6 +257,7 @@ struct LimitTests {
             }
             while server.observer.all.count < round / 10 { await Task.yield() }
             await server.shutDown()
+            #expect(server.connectionCount == 0)
             await hammering.value
         }
     }

@@ -39,6 +39,11 @@ final class TestServer: Sendable {
 
     var connectionCount: Int { server.connectionCount }
 
+    /// Waits until connections have lost their tasks this many times.
+    func parked(_ count: UInt64) async throws {
+        while server.parkedConnections < count { try await Task.sleep(for: .milliseconds(2)) }
+    }
+
     func shutDown() async {
         await server.shutDown()
         await running.value

@@ -510,6 +510,24 @@ struct LeaseTests {
         #expect(try cluster.leaseCount() == 0)
     }
 
+    @Test("a wish that did not reach the holder is heard when its connection is back")
+    func lostWish() async throws {
+        let cluster = try await Cluster()
+        defer { cluster.close() }
+        let id = try await cluster.create(6)
+        let stalled = ScriptedSource([.bytes([1]), .stall])
+        async let old = cluster.append(0, id, at: 0, stalled)
+        await stalled.waitUntilStalled()
+        // As if its notification had been sent while nobody listened.
+        let wishes = try cluster.database.connection().run(
+            "UPDATE upload_lease SET waiters = ARRAY[$2::bigint] WHERE upload_id = $1",
+            [id.text, cluster.states[1].node.id]
+        )
+        #expect(wishes == 1)
+        try cluster.disconnect(0)
+        #expect(code(await old) == .interrupted)
+    }
+
     /// Whether a node holds the lock that shows others that it is alive.
     private func isJoined(_ cluster: Cluster, _ node: Int) throws -> Bool {
         let row = try cluster.database.connection().row(

@@ -180,7 +180,7 @@ def head(method, target, fields=(), body=b"", version="HTTP/1.1"):
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def until(condition, timeout=10, interval=0.01):
+def until(condition, timeout=60, interval=0.01):
     """Waits until `condition()` is true and returns its value."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):

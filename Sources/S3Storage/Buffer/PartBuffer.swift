@@ -231,6 +231,9 @@ final class PartBuffer: HTTPRequestContent, Sendable {
         }
     }
 
+    /// Whether `whole` waits.
+    var isAwaited: Bool { contents.withLock { $0.completion != nil } }
+
     func whenReadable(_ wake: @escaping @Sendable () -> Void) {
         contents.withLock { $0.wake = wake }
     }

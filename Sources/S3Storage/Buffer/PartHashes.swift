@@ -40,6 +40,11 @@ final class PartHashes: Sendable {
         }
     }
 
+    /// Whether a part still waits for others.
+    func isWaiting(_ part: PartBuffer) -> Bool {
+        contents.withLock { contents in contents.waiting.contains { $0 === part } }
+    }
+
     /// Ends the wait of a part.
     func hashNow(_ part: PartBuffer) {
         flush { contents in contents.waiting.contains { $0 === part } }

@@ -12,8 +12,8 @@ struct RequestVectorTests {
     }
 
     @Test("requests of the SDKs are accepted", arguments: RequestVector.all)
-    func accepted(_ vector: RequestVector) throws {
-        try vector.verify(vector.request)
+    func accepted(_ vector: RequestVector) {
+        #expect(throws: Never.self) { try vector.verify(vector.request) }
     }
 
     @Test("a request is refused with another secret, key, token or method", arguments: RequestVector.all)
