@@ -135,8 +135,7 @@ package struct OSSVerifier: Sendable {
         try parts.allow(["Credential", "AdditionalHeaders", "Signature"])
         let (accessKeyID, scope) = try scope(try parts.value("Credential"))
         let signature = try AuthorizationParts.signature(try parts.value("Signature"), count: 32)
-        // The header Date is not signed, and some clients use their own format for it.
-        let (timestamp, date) = try Self.timestamp(try headers.required("x-oss-date"), scope)
+        let (timestamp, date) = try dateV4(headers, scope)
         let payload = try headers.required("x-oss-content-sha256")
         guard payload == OSSVersion.unsignedPayload else { throw .malformed("x-oss-content-sha256") }
         return OSSClaim(
@@ -220,6 +219,21 @@ package struct OSSVerifier: Sendable {
         let (accessKeyID, scope) = try OSSScope.read(credential)
         guard region == nil || scope.region == region else { throw .wrongRegion }
         return (accessKeyID, scope)
+    }
+
+    /// The time of a signature in the header.
+    ///
+    /// Beside `x-oss-date`, `Date` is not signed, and some clients use their own format for it. Version 1 of the SDK for
+    /// Go sends and signs only `Date`.
+    private func dateV4(
+        _ headers: RequestHeaders,
+        _ scope: OSSScope
+    ) throws(RequestSignatureFailure) -> (text: String, date: Int64) {
+        if let text = try headers.single("x-oss-date"), !text.isEmpty { return try Self.timestamp(text, scope) }
+        guard let text = try headers.single("date") else { throw .missingHeader("x-oss-date") }
+        guard let date = SigningTime.parse(text) ?? parseDate(text) else { throw .malformed("date") }
+        guard SigningTime.format(date).utf8.prefix(8).elementsEqual(scope.day.utf8) else { throw .wrongDay }
+        return (text, date)
     }
 
     static func timestamp(

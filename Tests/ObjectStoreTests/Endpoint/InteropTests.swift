@@ -152,6 +152,118 @@ struct InteropTests {
         }
     }
 
+    @Test("a bucket with open uploads only can be deleted, and they end")
+    func openUploads() async throws {
+        let bench = try await bench()
+        #expect(try await bench.send("PUT", "/bucket-2").outcome == "200")
+        var ids: [String] = []
+        for key in 0..<150 {
+            let response = try await bench.send("POST", "/bucket-2/\(key)?uploads")
+            let text = try #require(response.text)
+            ids.append(
+                try #require(text.split(separator: "<UploadId>").last?.split(separator: "<").first.map { String($0) })
+            )
+        }
+        #expect(try await bench.send("PUT", "/bucket-2/k", content: [1]).outcome == "200")
+        #expect(try await bench.send("DELETE", "/bucket-2").outcome == "409 BucketNotEmpty")
+        #expect(try await bench.send("GET", "/bucket-2/0?uploadId=\(ids[0])").outcome == "200")
+        #expect(try await bench.send("DELETE", "/bucket-2/k").outcome == "204")
+        #expect(try await bench.send("DELETE", "/bucket-2").outcome == "204")
+        #expect(try await bench.send("PUT", "/bucket-2").outcome == "200")
+        for (key, id) in ids.enumerated() {
+            #expect(try await bench.send("GET", "/bucket-2/\(key)?uploadId=\(id)").outcome == "404 NoSuchUpload")
+        }
+    }
+
+    @Test("a bucket without versions lists each object as its only one")
+    func versions() async throws {
+        let bench = try await bench()
+        for key in ["a/1", "a/2", "b"] {
+            #expect(try await bench.send("PUT", "/bucket-1/v/\(key)", content: [1]).outcome == "200")
+        }
+        let first = try await bench.send("GET", "/bucket-1?versions&prefix=v/&max-keys=2")
+        let text = try #require(first.text)
+        #expect(text.contains("<ListVersionsResult xmlns="))
+        #expect(text.contains("<Version><Key>v/a/1</Key><VersionId>null</VersionId><IsLatest>true</IsLatest>"))
+        #expect(text.contains("<NextKeyMarker>v/a/2</NextKeyMarker><NextVersionIdMarker>null</NextVersionIdMarker>"))
+        let next = "/bucket-1?versions&prefix=v/&key-marker=v/a/2&version-id-marker=null"
+        let second = try #require(try await bench.send("GET", next).text)
+        #expect(second.contains("<Key>v/b</Key>") && !second.contains("v/a/2</Key>"))
+        #expect(second.contains("<IsTruncated>false</IsTruncated>") && !second.contains("NextKeyMarker"))
+        let grouped = try #require(try await bench.send("GET", "/bucket-1?versions&prefix=v/&delimiter=/").text)
+        #expect(grouped.contains("<CommonPrefixes><Prefix>v/a/</Prefix></CommonPrefixes>"))
+        #expect(try await bench.send("DELETE", "/bucket-1/v/b?versionId=null").outcome == "204")
+        #expect(try await bench.send("GET", "/bucket-2?versions").outcome == "404 NoSuchBucket")
+        #expect(try await bench.send("GET", "/bucket-1?list-type=2&continuation-token=").outcome == "200")
+    }
+
+    @Test("what SDKs ask to find out whether something is there is answered for all vendors")
+    func existence() async throws {
+        let bench = try await bench()
+        #expect(try await bench.send("PUT", "/bucket-1/k", content: [1]).outcome == "200")
+        let plain = try await bench.send("GET", "/bucket-1?acl")
+        #expect(plain.text?.contains("<Permission>FULL_CONTROL</Permission>") == true)
+        #expect(plain.text?.contains(#"xsi:type="CanonicalUser""#) == true)
+        #expect(try await bench.send("GET", "/bucket-1/k?acl").text == plain.text)
+        #expect(try await bench.send("GET", "/bucket-2?acl").outcome == "404 NoSuchBucket")
+        #expect(try await bench.send("GET", "/bucket-1/none?acl").outcome == "404 NoSuchKey")
+        #expect(try await bench.send("GET", "/bucket-2/k?acl").outcome == "404 NoSuchBucket")
+        for signature in Signature.allCases {
+            let found = try await bench.send("GET", "/bucket-1/?acl", by: signature)
+            #expect(found.outcome == "200", "\(signature)")
+            #expect(found.text?.contains("<Grant>private</Grant>") == Signature.oss.contains(signature))
+            #expect(try await bench.send("GET", "/bucket-2/?acl", by: signature).outcome == "404 NoSuchBucket")
+            #expect(try await bench.send("GET", "/bucket-1/k?acl", by: signature).outcome == "200")
+            #expect(try await bench.send("GET", "/bucket-1/none?acl", by: signature).outcome == "404 NoSuchKey")
+        }
+        for signature in Signature.oss {
+            let info = try await bench.send("GET", "/bucket-1/?bucketInfo", by: signature)
+            #expect(info.text?.contains("<Name>bucket-1</Name>") == true)
+            #expect(try await bench.send("GET", "/bucket-2/?bucketInfo", by: signature).outcome == "404 NoSuchBucket")
+        }
+    }
+
+    @Test("errors carry what SDKs read")
+    func details() async throws {
+        let bench = try await bench()
+        #expect(try await bench.send("PUT", "/bucket-1/k", content: [1, 2, 3]).outcome == "200")
+        let range = try await bench.send("GET", "/bucket-1/k", ObjectBench.administrator, ["Range": "bytes=7-9"])
+        #expect(range.element("RangeRequested") == "bytes=7-9" && range.element("ActualObjectSize") == "3")
+        let past = bench.clock.now.addingTimeInterval(-3600)
+        let old = try s3Signed("GET", "/bucket-1/k", ObjectBench.administrator, payload: .unsigned, at: past)
+        let skewed = await bench.send(old)
+        #expect(skewed.outcome == "403 RequestTimeTooSkewed")
+        #expect(skewed.element("RequestTime") == old.fields["x-amz-date"])
+        #expect(skewed.element("MaxAllowedSkewMilliseconds") == "900000")
+        #expect(skewed.element("ServerTime") == XMLWriter.timestamp(bench.clock.now))
+        let id = try await bench.begin("m")
+        let part = "<Part><PartNumber>4</PartNumber><ETag>\"0123\"</ETag></Part>"
+        let list = "<CompleteMultipartUpload>\(part)</CompleteMultipartUpload>"
+        let missing = try await bench.send("POST", "/bucket-1/m?uploadId=\(id)", content: Array(list.utf8))
+        #expect(missing.outcome == "400 InvalidPart")
+        #expect(missing.element("UploadId") == id && missing.element("PartNumber") == "4")
+        #expect(missing.element("ETag") == "0123")
+    }
+
+    @Test("the CRC-64 that a client of OSS or COS sends is compared", arguments: [Signature.ossV4, .cos])
+    func crc64(_ signature: Signature) async throws {
+        let bench = try await bench()
+        let name = signature == .cos ? "x-cos-hash-crc64ecma" : "x-oss-hash-crc64ecma"
+        let field = try #require(FieldName(name))
+        // CRC-64/XZ of 123456789: its check value.
+        let content = Array("123456789".utf8)
+        for (value, outcome) in [
+            ("11051210869376104954", "200"), ("", "200"), ("1", "400 BadDigest"), ("x", "400 InvalidDigest"),
+        ] {
+            var fields = HTTPFields()
+            fields[field] = value
+            let signer = ObjectBench.administrator
+            let response = try await bench.send("PUT", "/bucket-1/c", signer, by: signature, fields, content: content)
+            let expected = signature == .ossV4 && outcome.hasSuffix("BadDigest") ? "400 InvalidDigest" : outcome
+            #expect(response.outcome == expected, "\(value)")
+        }
+    }
+
     @Test("lifecycle rules get missing ids, and their days are validated")
     func lifecycle() async throws {
         let bench = try await bench()
@@ -226,6 +338,30 @@ struct InteropTests {
         let reader = try bench.issuer.session(bench.grant(actions: ObjectAction.read))
         let denied = try await bench.send("GET", "/bucket-1/k?attributes", reader, all)
         #expect(denied.outcome == "403 AccessDenied")
+    }
+
+    @Test("a checksum of parts ends with their number everywhere, and its type is with it")
+    func composite() async throws {
+        let bench = try await bench()
+        let administrator = ObjectBench.administrator
+        let algorithm: HTTPFields = ["x-amz-checksum-algorithm": "SHA256"]
+        let begun = try await bench.send("POST", "/bucket-1/p?uploads", administrator, algorithm)
+        #expect(begun.fields["x-amz-checksum-type"] == "COMPOSITE")
+        let id = try #require(begun.element("UploadId"))
+        let target = "/bucket-1/p?partNumber=1&uploadId=\(id)"
+        let tag = try #require(try await bench.send("PUT", target, content: Self.hello).fields["ETag"])
+        let listed = try await bench.send("GET", "/bucket-1/p?uploadId=\(id)")
+        #expect(listed.element("ChecksumType") == "COMPOSITE")
+        let part = "<Part><PartNumber>1</PartNumber><ETag>\(tag)</ETag></Part>"
+        let document = Array("<CompleteMultipartUpload>\(part)</CompleteMultipartUpload>".utf8)
+        let completed = try await bench.send("POST", "/bucket-1/p?uploadId=\(id)", content: document)
+        let checksum = try #require(completed.element("ChecksumSHA256"))
+        #expect(checksum.hasSuffix("-1") && completed.element("ChecksumType") == "COMPOSITE")
+        let head = try await bench.send("HEAD", "/bucket-1/p", administrator, ["x-amz-checksum-mode": "ENABLED"])
+        #expect(head.fields["x-amz-checksum-sha256"] == checksum && head.fields["x-amz-checksum-type"] == "COMPOSITE")
+        let asked: HTTPFields = ["x-amz-object-attributes": "Checksum"]
+        let attributes = try await bench.send("GET", "/bucket-1/p?attributes", administrator, asked)
+        #expect(attributes.element("ChecksumSHA256") == checksum && attributes.element("ChecksumType") == "COMPOSITE")
     }
 
     // MARK: OSS

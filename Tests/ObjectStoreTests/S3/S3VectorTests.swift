@@ -75,7 +75,7 @@ struct S3VectorTests {
                 try await authentication.authenticate(other, for: operation, at: vector.now)
             }
         }
-        let changed = vector.target.contains("?") ? vector.target + "&a" : vector.target + "?a"
+        let changed = vector.target.contains("?") ? vector.target + "&a=1" : vector.target + "?a=1"
         other = head
         other.target = try RequestTarget(parsing: changed)
         await expect(.signatureDoesNotMatch) { try await vector.caller(other) }

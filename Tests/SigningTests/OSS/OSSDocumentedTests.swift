@@ -89,6 +89,43 @@ struct OSSDocumentedTests {
         }
     }
 
+    /// As version 1 of the SDK for Go signs; computed apart from this code.
+    @Test("version 4 with Date alone matches")
+    func onlyDate() throws {
+        let id = "LTAIexample/20260102/cn-shanghai/oss/aliyun_v4_request"
+        let signature = "c12ad2d9dca6b647503261e77988f85d7a0a17a8679dd24c11ea9b9d2ed23475"
+        let request = Self.request(
+            "PUT",
+            [],
+            Self.video + [
+                SigningField("x-oss-content-sha256", "UNSIGNED-PAYLOAD"),
+                SigningField("Date", "Fri, 02 Jan 2026 03:04:05 GMT"),
+                SigningField("Authorization", "OSS4-HMAC-SHA256 Credential=\(id),Signature=\(signature)"),
+            ]
+        )
+        #expect(throws: Never.self) { try Self.check(request) }
+        #expect(try OSSVerifier.forTests.claim(request, at: Self.now).date == Self.now)
+        for (old, new, failure) in [
+            ("03:04:05", "03:04:06", RequestSignatureFailure.wrongSignature), ("02 Jan", "03 Jan", .wrongDay),
+            ("2026", "MMXXVI", .malformed("date")),
+        ] {
+            var changed = request
+            changed.headers = request.headers.map { field in
+                field.name == "Date" ? SigningField("Date", field.value.replacing(old, with: new)) : field
+            }
+            #expect(throws: failure) { try Self.check(changed) }
+        }
+    }
+
+    private static func check(_ request: SigningRequest) throws(RequestSignatureFailure) {
+        let claim = try OSSVerifier.forTests.claim(request, at: now)
+        _ = try OSSVerifier.forTests.verify(
+            claim,
+            resources: [OSSResource(bucket: bucket, key: "sv/1.mp4")],
+            credentials: credentials(false)
+        )
+    }
+
     /// alibabacloud-oss-v2 1.4.1.
     @Test("version 1 in the query matches")
     func v1Query() throws {

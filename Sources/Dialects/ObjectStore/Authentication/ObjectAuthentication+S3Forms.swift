@@ -44,7 +44,10 @@ extension ObjectAuthentication {
         }
         // A form is sent later than it was signed, and has an expiration.
         guard date <= now.unixSeconds + min(skew, SigV4Verifier.maximumSkew) else {
-            throw ObjectError(.requestTimeTooSkewed)
+            throw ObjectError(
+                .requestTimeTooSkewed,
+                details: ObjectError.skew(values[2], at: now, maximum: min(skew, SigV4Verifier.maximumSkew))
+            )
         }
         let (holder, _) = try await find(
             credential.accessKeyID,

@@ -94,7 +94,15 @@ package struct ObjectAuthentication: Sendable {
         do throws(RequestSignatureFailure) {
             claim = try verifier.claim(request, at: now.unixSeconds, skew: skew)
         } catch {
-            throw ObjectError(signature: error, isQuery: isQuery, region: region)
+            var refusal = ObjectError(signature: error, isQuery: isQuery, region: region)
+            if refusal.code == .requestTimeTooSkewed {
+                refusal.details = ObjectError.skew(
+                    head.fields["x-amz-date"] ?? head.fields["Date"] ?? "",
+                    at: now,
+                    maximum: min(skew, SigV4Verifier.maximumSkew)
+                )
+            }
+            throw refusal
         }
         var grace: TimeInterval = 0
         if case .completeMultipartUpload = operation { grace = self.grace }

@@ -36,6 +36,8 @@ package struct DeclaredContent: Sendable {
     /// Whether only the end of the content reveals its size.
     let isChunked: Bool
     let md5: [UInt8]?
+    /// CRC-64/XZ of an object or a part, as OSS and COS name it.
+    let crc64: UInt64?
     let checksum: ObjectChecksum.Declared?
     let trailers: [String]
     /// Algorithm of the checksum that the SDK announces.
@@ -50,6 +52,7 @@ package struct DeclaredContent: Sendable {
         decodedLength = nil
         isChunked = false
         md5 = nil
+        crc64 = nil
         checksum = nil
         trailers = []
         sdkAlgorithm = nil
@@ -65,9 +68,16 @@ package struct DeclaredContent: Sendable {
         isChunked = fields.contains("Transfer-Encoding")
         decodedLength = request["decoded-content-length"].map { Size($0) }
         guard let kind else {
-            (md5, checksum, trailers, sdkAlgorithm) = (nil, nil, [], nil)
+            (md5, crc64, checksum, trailers, sdkAlgorithm) = (nil, nil, nil, [], nil)
             return
         }
+        crc64 =
+            kind != .object
+            ? nil
+            : try request["hash-crc64ecma"].flatMap { $0.isEmpty ? nil : $0 }.map { (text) throws(ObjectError) in
+                guard let value = UInt64(text) else { throw ObjectError(.invalidDigest) }
+                return value
+            }
         md5 = try fields["Content-MD5"].map { (text) throws(ObjectError) in
             guard let md5 = Base64.decode(text), md5.count == 16 else { throw ObjectError(.invalidDigest) }
             return md5

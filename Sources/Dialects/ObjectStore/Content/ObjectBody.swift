@@ -123,6 +123,9 @@ package final class ObjectBody: ByteSource {
         if let md5 = declared.md5, md5 != values.md5 {
             throw ObjectError(.badDigest, "The Content-MD5 you specified did not match what we received.")
         }
+        if let crc64 = declared.crc64, crc64 != values.crc64 {
+            throw ObjectError(.badDigest, "The CRC-64 you specified did not match what we received.")
+        }
         let trailer = try trailer()
         if let checksum = declared.checksum ?? trailer, checksum.value != values.checksum {
             throw ObjectError(

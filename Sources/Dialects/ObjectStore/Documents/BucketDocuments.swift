@@ -68,6 +68,23 @@ extension BucketDocuments {
     static func versioning(for vendor: Vendor) -> [UInt8] {
         XMLWriter("VersioningConfiguration", vendor).finished()
     }
+
+    /// A document `BucketInfo` ("GetBucketInfo", OSS documentation).
+    static func info(name: String, createdAt: Date, owner: ObjectOwner, region: String, host: String) -> [UInt8] {
+        var document = XMLWriter("BucketInfo", .aliyun)
+        document.element("Bucket") { bucket in
+            bucket.element("Name", name)
+            bucket.element("CreationDate", createdAt)
+            bucket.element("Location", region)
+            bucket.element("ExtranetEndpoint", host)
+            bucket.element("IntranetEndpoint", host)
+            bucket.element("StorageClass", Vendor.aliyun.profile.storageClass)
+            bucket.element("DataRedundancyType", "LRS")
+            owner.write("Owner", to: &bucket)
+            bucket.element("AccessControlList") { $0.element("Grant", "private") }
+        }
+        return document.finished()
+    }
 }
 
 /// The owner of buckets, objects and uploads, as listings report it.

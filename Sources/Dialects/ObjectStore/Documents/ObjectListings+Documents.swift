@@ -66,7 +66,7 @@ struct KeyText {
 }
 
 extension ObjectListing {
-    /// A document `ListBucketResult`.
+    /// A document `ListBucketResult`, or `ListVersionsResult`.
     ///
     /// - Parameters:
     ///   - page: The page to write.
@@ -79,7 +79,8 @@ extension ObjectListing {
         for vendor: Vendor = .aws
     ) -> [UInt8] {
         let text = KeyText(encodesURL: encodesURL)
-        var document = XMLWriter("ListBucketResult", vendor)
+        let listsVersions = version == .versions
+        var document = XMLWriter(listsVersions ? "ListVersionsResult" : "ListBucketResult", vendor)
         document.element("Name", bucket)
         document.element("Prefix", text(prefix))
         switch version {
@@ -88,6 +89,13 @@ extension ObjectListing {
             // S3 clients without a delimiter use the last key instead.
             if delimiter != nil || vendor.profile.documents.namesNextMarker {
                 document.element("NextMarker", ifPresent: page.next.map { text($0.marker) })
+            }
+        case .versions:
+            document.element("KeyMarker", text(marker ?? ""))
+            document.element("VersionIdMarker", "")
+            if let next = page.next {
+                document.element("NextKeyMarker", text(next.marker))
+                document.element("NextVersionIdMarker", Self.onlyVersion)
             }
         case .two:
             document.element("KeyCount", page.count)
@@ -100,8 +108,12 @@ extension ObjectListing {
         if encodesURL { document.element("EncodingType", "url") }
         document.element("IsTruncated", page.isTruncated)
         for object in page.items {
-            document.element("Contents") { node in
+            document.element(listsVersions ? "Version" : "Contents") { node in
                 node.element("Key", text(object.key))
+                if listsVersions {
+                    node.element("VersionId", Self.onlyVersion)
+                    node.element("IsLatest", true)
+                }
                 node.element("LastModified", object.modifiedAt)
                 node.element(entityTag: object.entityTag)
                 if let checksum = object.checksum {
@@ -117,6 +129,11 @@ extension ObjectListing {
         text.write(page.commonPrefixes, to: &document)
         return document.finished()
     }
+}
+
+extension ObjectListing {
+    /// The id of an object's version in a bucket that never had versions.
+    private static let onlyVersion = "null"
 }
 
 extension UploadListing {

@@ -1,4 +1,3 @@
-internal import Bytes
 internal import Signing
 internal import UploadCore
 
@@ -14,10 +13,11 @@ extension S3AttributesQuery {
     func document(_ known: ObjectAttributes?, size: Int64) -> [UInt8] {
         var document = XMLWriter("GetObjectAttributesResponse", .aws)
         if attributes.contains(.entityTag) { document.element("ETag", ifPresent: known?.entityTag) }
-        if attributes.contains(.checksum), let checksum = known?.checksum, let value = checksum.value {
+        if attributes.contains(.checksum), let checksum = known?.checksum,
+            let text = checksum.text(parts: known?.partSizes?.count)
+        {
             document.element("Checksum") { node in
-                // Without the suffix for the number of parts, which is in ObjectParts.
-                node.element(checksum.algorithm.s3Element, Base64.encode(value))
+                node.element(checksum.algorithm.s3Element, text)
                 node.element("ChecksumType", checksum.s3Type)
             }
         }

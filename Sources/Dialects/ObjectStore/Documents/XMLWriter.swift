@@ -50,9 +50,19 @@ package struct XMLWriter {
     package mutating func element(entityTag: String) { element("ETag", vendor.quoted(entityTag)) }
 
     /// An element with the content that `content` writes.
-    package mutating func element(_ name: String, _ content: (inout XMLWriter) -> Void) {
+    ///
+    /// - Parameters:
+    ///   - name: The name of the element.
+    ///   - attributes: As they are written after the name.
+    ///   - content: Writes what is in the element.
+    package mutating func element(
+        _ name: String,
+        attributes: StaticString? = nil,
+        _ content: (inout XMLWriter) -> Void
+    ) {
         append("<")
         append(name)
+        if let attributes { append(" \(attributes)") }
         append(">")
         content(&self)
         append("</")

@@ -1,3 +1,4 @@
+internal import Foundation
 package import ObjectGrants
 package import Signing
 
@@ -53,6 +54,20 @@ extension ObjectError {
         case .wrongToken: self.init(.invalidToken)
         case .wrongSignature: self.init(.signatureDoesNotMatch)
         }
+    }
+
+    /// What SDKs correct their clocks by.
+    ///
+    /// - Parameters:
+    ///   - requestTime: The time of the request as it states it.
+    ///   - now: The time of the server.
+    ///   - maximum: The difference that is allowed, in seconds.
+    /// - Returns: Details of `RequestTimeTooSkewed`.
+    static func skew(_ requestTime: String, at now: Date, maximum: Int64) -> [Detail] {
+        [
+            Detail("RequestTime", String(requestTime.prefix(64))), Detail("ServerTime", XMLWriter.timestamp(now)),
+            Detail("MaxAllowedSkewMilliseconds", String(maximum * 1000)),
+        ]
     }
 
     static let unsupportedSignature = ObjectError(

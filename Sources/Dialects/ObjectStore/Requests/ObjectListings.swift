@@ -1,7 +1,9 @@
-/// A request for a page of keys (ListObjects and ListObjectsV2).
+/// A request for a page of keys (ListObjects, ListObjectsV2, and ListObjectVersions for buckets without versions).
 package struct ObjectListing: Sendable, Equatable {
     package enum Version: Sendable {
         case one, two
+        /// Each object is its only version, `null`.
+        case versions
     }
 
     package var version: Version
@@ -13,15 +15,17 @@ package struct ObjectListing: Sendable, Equatable {
     /// 0 to 1000.
     package var maximum: Int
     package var encodesURL: Bool
-    /// `marker` or `start-after`, unchanged.
+    /// `marker`, `start-after` or `key-marker`, unchanged.
     package var marker: String?
     /// The continuation token, unchanged; version 2.
     package var token: String?
-    /// Version 2; version 1 always includes the owner.
+    /// Version 2; the others always include the owner.
     package var wantsOwner: Bool
 
+    /// An empty token begins a listing.
+    ///
     /// - Throws: `InvalidArgument`.
-    init(_ parameters: ObjectParameters, bucket: String, takesEmptyToken: Bool = false) throws(ObjectError) {
+    init(_ parameters: ObjectParameters, bucket: String) throws(ObjectError) {
         self.bucket = bucket
         switch try parameters.nonEmpty("list-type") {
         case nil: version = .one
@@ -36,11 +40,26 @@ package struct ObjectListing: Sendable, Equatable {
         token = nil
         wantsOwner = version == .one
         guard version == .two else { return }
-        token = try takesEmptyToken ? parameters.nonEmpty("continuation-token") : parameters.text("continuation-token")
-        guard token != "" else {
-            throw .argument("continuation-token", "", "The continuation token provided is incorrect")
-        }
+        token = try parameters.nonEmpty("continuation-token")
         wantsOwner = try parameters.text("fetch-owner") == "true"
+    }
+
+    /// A list of the versions, which a bucket without versions has, too: scripts empty buckets by it.
+    ///
+    /// - Throws: `InvalidArgument`.
+    init(versions parameters: ObjectParameters, bucket: String) throws(ObjectError) {
+        self.bucket = bucket
+        version = .versions
+        prefix = try parameters.text("prefix") ?? ""
+        delimiter = try parameters.nonEmpty("delimiter")
+        maximum = try parameters.pageSize("max-keys")
+        encodesURL = try parameters.encodesURL()
+        marker = try parameters.nonEmpty("key-marker")
+        wantsOwner = true
+        let id = try parameters.nonEmpty("version-id-marker")
+        guard marker != nil || id == nil else {
+            throw .argument("version-id-marker", id, "A version-id marker cannot be specified without a key marker.")
+        }
     }
 
     /// Where the page begins; `nil` for the first key.

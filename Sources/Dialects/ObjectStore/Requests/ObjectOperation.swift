@@ -7,6 +7,9 @@ package enum ObjectOperation: Sendable, Equatable {
     case createBucket(String)
     case headBucket(String)
     case deleteBucket(String)
+    case getBucketACL(String)
+    /// Properties of a bucket; OSS only.
+    case getBucketInfo(String)
     case getBucketLocation(String)
     case getBucketVersioning(String)
     case getBucketDocument(String, BucketConfiguration)
@@ -24,6 +27,7 @@ package enum ObjectOperation: Sendable, Equatable {
     case headObject(ObjectName, ObjectReading)
     case getObjectAttributes(ObjectName, S3AttributesQuery)
     case deleteObject(ObjectName)
+    case getObjectACL(ObjectName)
     /// Appends bytes to an object; OSS only.
     case appendObject(ObjectName, position: Int64)
     case getObjectTagging(ObjectName)
@@ -95,6 +99,8 @@ extension ObjectOperation {
         case .createBucket: "CreateBucket"
         case .headBucket: "HeadBucket"
         case .deleteBucket: "DeleteBucket"
+        case .getBucketACL: "GetBucketAcl"
+        case .getBucketInfo: "GetBucketInfo"
         case .getBucketLocation: "GetBucketLocation"
         case .getBucketVersioning: "GetBucketVersioning"
         case .getBucketDocument(_, .cors): "GetBucketCors"
@@ -103,7 +109,12 @@ extension ObjectOperation {
         case .getBucketDocument(_, .lifecycle): "GetBucketLifecycleConfiguration"
         case .putBucketDocument(_, .lifecycle): "PutBucketLifecycleConfiguration"
         case .deleteBucketDocument(_, .lifecycle): "DeleteBucketLifecycle"
-        case .listObjects(let listing): listing.version == .one ? "ListObjects" : "ListObjectsV2"
+        case .listObjects(let listing):
+            switch listing.version {
+            case .one: "ListObjects"
+            case .two: "ListObjectsV2"
+            case .versions: "ListObjectVersions"
+            }
         case .listMultipartUploads: "ListMultipartUploads"
         case .deleteObjects: "DeleteObjects"
         case .postObject: "PostObject"
@@ -113,6 +124,7 @@ extension ObjectOperation {
         case .headObject: "HeadObject"
         case .getObjectAttributes: "GetObjectAttributes"
         case .deleteObject: "DeleteObject"
+        case .getObjectACL: "GetObjectAcl"
         case .appendObject: "AppendObject"
         case .getObjectTagging: "GetObjectTagging"
         case .putObjectTagging: "PutObjectTagging"
@@ -133,9 +145,10 @@ extension ObjectOperation {
         switch self {
         case .listBuckets, .probe: nil
         case .preflight(let bucket), .postObject(let bucket): bucket
-        case .createBucket(let bucket), .headBucket(let bucket), .deleteBucket(let bucket),
-            .getBucketLocation(let bucket), .getBucketVersioning(let bucket), .getBucketDocument(let bucket, _),
-            .putBucketDocument(let bucket, _), .deleteBucketDocument(let bucket, _), .deleteObjects(let bucket):
+        case .createBucket(let bucket), .headBucket(let bucket), .deleteBucket(let bucket), .getBucketACL(let bucket),
+            .getBucketInfo(let bucket), .getBucketLocation(let bucket), .getBucketVersioning(let bucket),
+            .getBucketDocument(let bucket, _), .putBucketDocument(let bucket, _), .deleteBucketDocument(let bucket, _),
+            .deleteObjects(let bucket):
             bucket
         case .listObjects(let listing): listing.bucket
         case .listMultipartUploads(let listing): listing.bucket
@@ -147,15 +160,16 @@ extension ObjectOperation {
     package var object: ObjectName? {
         switch self {
         case .putObject(let object), .copyObject(let object, _), .getObject(let object, _), .headObject(let object, _),
-            .getObjectAttributes(let object, _), .deleteObject(let object), .appendObject(let object, _),
+            .getObjectAttributes(let object, _), .deleteObject(let object), .getObjectACL(let object),
+            .appendObject(let object, _),
             .getObjectTagging(let object), .putObjectTagging(let object), .deleteObjectTagging(let object),
             .createMultipartUpload(let object), .uploadPart(let object, _),
             .uploadPartCopy(let object, _, _, _), .listParts(let object, _), .completeMultipartUpload(let object, _),
             .abortMultipartUpload(let object, _):
             object
-        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketLocation, .getBucketVersioning,
-            .getBucketDocument, .putBucketDocument, .deleteBucketDocument, .listObjects, .listMultipartUploads,
-            .deleteObjects, .postObject, .preflight, .probe:
+        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketACL, .getBucketInfo,
+            .getBucketLocation, .getBucketVersioning, .getBucketDocument, .putBucketDocument, .deleteBucketDocument,
+            .listObjects, .listMultipartUploads, .deleteObjects, .postObject, .preflight, .probe:
             nil
         }
     }
@@ -202,8 +216,9 @@ extension ObjectOperation {
             return .administrator
         case .preflight, .probe: return .anybody
         case .headBucket(let bucket): return .accesses([ObjectAccess(.headBucket, bucket: bucket)])
-        // The response says that versioning is not configured.
-        case .getBucketLocation(let bucket), .getBucketVersioning(let bucket):
+        // The responses are the same for all buckets.
+        case .getBucketACL(let bucket), .getBucketInfo(let bucket), .getBucketLocation(let bucket),
+            .getBucketVersioning(let bucket):
             return .accesses([ObjectAccess(.getBucketLocation, bucket: bucket)])
         case .listObjects(let listing):
             return .accesses([ObjectAccess(.listObjects, bucket: listing.bucket, key: listing.prefix)])
@@ -216,7 +231,8 @@ extension ObjectOperation {
         case .copyObject(let name, let source):
             return .accesses([access(.putObject, name), access(.copySource, source.object)])
         case .getObject(let name, _): return .accesses([access(.getObject, name)])
-        case .headObject(let name, _), .getObjectTagging(let name), .getObjectAttributes(let name, _):
+        case .headObject(let name, _), .getObjectTagging(let name), .getObjectAttributes(let name, _),
+            .getObjectACL(let name):
             return .accesses([access(.headObject, name)])
         case .deleteObject(let name): return .accesses([access(.deleteObject, name)])
         case .appendObject(let name, _): return .accesses([access(.appendObject, name)])

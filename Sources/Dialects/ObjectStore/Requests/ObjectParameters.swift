@@ -15,6 +15,9 @@ struct ObjectParameters {
 
     var names: Set<String> { Set(items.items.map(\.name)) }
 
+    /// Names of parameters without a value.
+    var bareNames: Set<String> { Set(items.items.lazy.filter(\.value.isEmpty).map(\.name)) }
+
     func contains(_ name: String) -> Bool { items.items.contains { $0.name == name } }
 
     /// - Throws: `InvalidArgument` if it occurs more than once.

@@ -8,6 +8,7 @@ package enum OperationDecoder {
     private static let known: [String: Level] = [
         "location": .bucket, "uploads": .either, "delete": .bucket, "cors": .bucket, "lifecycle": .bucket,
         "tagging": .either, "uploadId": .object, "append": .object, "versioning": .bucket, "attributes": .object,
+        "acl": .either, "bucketInfo": .bucket, "versions": .bucket,
     ]
 
     /// Response fields that a `response-…` parameter can override.
@@ -21,7 +22,7 @@ package enum OperationDecoder {
         names += [
             "partNumber", "position", "versionId", "prefix", "delimiter", "marker", "max-keys", "encoding-type",
             "key-marker", "upload-id-marker", "max-uploads", "part-number-marker", "max-parts", "list-type",
-            "continuation-token", "start-after", "fetch-owner",
+            "continuation-token", "start-after", "fetch-owner", "version-id-marker",
         ]
         return Dictionary(names.map { ($0.lowercased(), $0) }) { first, _ in first }
     }()
@@ -36,11 +37,11 @@ package enum OperationDecoder {
     ///
     /// A request with one of them is refused; ignoring it would be wrong.
     private static let unknown: Set<String> = [
-        "abac", "accelerate", "acl", "analytics", "encryption", "intelligent-tiering", "inventory",
+        "abac", "accelerate", "analytics", "encryption", "intelligent-tiering", "inventory",
         "legal-hold", "logging", "metadataConfiguration", "metadataInventoryTable", "metadataJournalTable",
         "metadataTable", "metrics", "notification", "object-lock", "ownershipControls", "policy", "policyStatus",
         "publicAccessBlock", "renameObject", "replication", "requestPayment", "restore", "retention", "select",
-        "select-type", "session", "torrent", "versions", "website",
+        "select-type", "session", "torrent", "website",
     ]
 
     private enum Level {
@@ -60,7 +61,7 @@ package enum OperationDecoder {
     ) throws(ObjectError) -> ObjectOperation {
         if head.method == .options { return .preflight(bucket: address.bucket) }
         let parameters = try ObjectParameters(head.target)
-        let resource = try subresource(parameters)
+        let resource = try subresource(parameters, of: head, isObject: !address.key.isEmpty)
         guard let bucket = address.bucket else {
             if head.method == .post, isForm(head.standard) { return .postObject(nil) }
             guard head.method == .get else { throw notAllowed("GET") }
@@ -82,9 +83,19 @@ package enum OperationDecoder {
     }
 
     /// The sub-resource of a request, if there is one.
-    private static func subresource(_ parameters: ObjectParameters) throws(ObjectError) -> String? {
+    ///
+    /// A parameter without a value that nobody documented here is a sub-resource, too: a request that changes something
+    /// would change something else without it, and one about a bucket would get another document. Reading an object is the
+    /// same with it, and pages add such parameters to get past a cache.
+    private static func subresource(
+        _ parameters: ObjectParameters,
+        of head: RequestReader,
+        isObject: Bool
+    ) throws(ObjectError) -> String? {
         let names = parameters.names
-        if let name = names.intersection(unknown).min() {
+        let isHarmless = isObject && (head.method == .get || head.method == .head)
+        let bare = isHarmless ? [] : parameters.bareNames.filter { isUnknown(parameter: $0, head.vendor) }
+        if let name = names.intersection(unknown).union(bare).min() {
             throw ObjectError(
                 .notImplemented,
                 "?\(name) is not supported: leave the call out (docs/object.md lists the supported ones)."
@@ -99,6 +110,10 @@ package enum OperationDecoder {
             throw .argument("ResourceType", list, "Conflicting query string parameters: \(list)")
         }
         return found.first
+    }
+
+    private static func isUnknown(parameter name: String, _ vendor: Vendor) -> Bool {
+        parameters[name.lowercased()] == nil && !vendor.understands(parameter: name)
     }
 
     private static func bucketOperation(
@@ -119,6 +134,11 @@ package enum OperationDecoder {
         case (_, "tagging"): throw ObjectError(.notImplemented, "Tags of buckets are not supported: tag objects.")
         case (.get, "location"): return .getBucketLocation(bucket)
         case (.get, "versioning"): return .getBucketVersioning(bucket)
+        case (.get, "acl"): return .getBucketACL(bucket)
+        case (_, "acl"): throw ObjectError(.accessControlListNotSupported)
+        case (.get, "bucketInfo") where head.vendor == .aliyun: return .getBucketInfo(bucket)
+        case (.get, "versions"): return .listObjects(try ObjectListing(versions: parameters, bucket: bucket))
+        case (_, "bucketInfo"), (_, "versions"): throw notAllowed("GET")
         case (_, "versioning"):
             throw ObjectError(
                 .notImplemented,
@@ -128,10 +148,7 @@ package enum OperationDecoder {
         case (_, "location"), (_, "uploads"): throw notAllowed("GET")
         case (.post, "delete"): return .deleteObjects(bucket)
         case (_, "delete"): throw notAllowed("POST")
-        case (.get, _):
-            // OSS clients send an empty token for the first page.
-            let takesEmpty = head.vendor.profile.takesEmptyToken
-            return .listObjects(try ObjectListing(parameters, bucket: bucket, takesEmptyToken: takesEmpty))
+        case (.get, _): return .listObjects(try ObjectListing(parameters, bucket: bucket))
         case (.head, _): return .headBucket(bucket)
         case (.put, _): return .createBucket(bucket)
         case (.delete, _): return .deleteBucket(bucket)
@@ -160,6 +177,8 @@ package enum OperationDecoder {
         case (.put, "tagging"): return .putObjectTagging(name)
         case (.delete, "tagging"): return .deleteObjectTagging(name)
         case (_, "tagging"): throw notAllowed("GET, PUT, DELETE")
+        case (.get, "acl"): return .getObjectACL(name)
+        case (_, "acl"): throw ObjectError(.accessControlListNotSupported)
         case (.post, "uploads"): return .createMultipartUpload(name)
         case (.get, "uploads"):
             throw ObjectError(.invalidRequest, "Key is not expected for the GET method ?uploads subresource")

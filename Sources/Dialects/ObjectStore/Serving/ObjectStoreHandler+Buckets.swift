@@ -21,9 +21,21 @@ extension ObjectStoreHandler {
         case .createBucket(let name): return try await createBucket(name, call)
         case .headBucket: return Response(200, ["x-amz-bucket-region": region])
         case .deleteBucket(let name):
-            let isRemoved = try await core { () async throws(UploadError) in try await service.removeBucket(name) }
-            guard isRemoved else { throw ObjectError(.bucketNotEmpty) }
+            try await delete(bucket: name)
             return Response(204)
+        case .getBucketACL: return Self.document(AccessDocuments.acl(owner: Self.owner, for: call.vendor))
+        case .getBucketInfo(let name):
+            let record = try await core { () async throws(UploadError) in try await service.bucket(name) }
+            guard let record else { throw ObjectError(.noSuchBucket) }
+            return Self.document(
+                BucketDocuments.info(
+                    name: name,
+                    createdAt: record.createdAt,
+                    owner: Self.owner,
+                    region: region,
+                    host: call.command.host
+                )
+            )
         case .getBucketLocation: return Self.document(BucketDocuments.location(region, for: call.vendor))
         case .getBucketVersioning: return Self.document(BucketDocuments.versioning(for: call.vendor))
         case .getBucketDocument(let name, let document):
@@ -64,6 +76,44 @@ extension ObjectStoreHandler {
         }
         return Response(200, ["Location": "/\(name)"])
     }
+
+    /// Deletes a bucket without objects; its open multipart uploads end, as in Amazon S3.
+    ///
+    /// - Throws: `BucketNotEmpty`.
+    private func delete(bucket: String) async throws(ObjectError) {
+        func isRemoved() async throws(ObjectError) -> Bool {
+            try await core { () async throws(UploadError) in try await service.removeBucket(bucket) }
+        }
+        if try await isRemoved() { return }
+        var last: UploadID?
+        while true {
+            let objects = try await core { () async throws(UploadError) in
+                try await service.objects(ObjectQuery(bucket: bucket, prefix: "", after: nil, limit: 1))
+            }
+            guard objects.isEmpty else { throw ObjectError(.bucketNotEmpty) }
+            let open = try await core(.upload) { () async throws(UploadError) in
+                try await uploads.parts.partUploads(
+                    PartUploadQuery(bucket: bucket, prefix: "", after: nil, afterID: nil, limit: Self.uploadsAtOnce)
+                )
+            }
+            // Unless nothing has changed: an upload that is being completed, for example, does not end here.
+            guard let first = open.first?.id, first != last else { break }
+            last = first
+            for upload in open {
+                do throws(UploadError) {
+                    try await uploads.abort(upload)
+                } catch {
+                    // One that has ended meanwhile is no longer in the way, or is an object now.
+                    guard error.code == .notFound || error.code == .notOpen || error.code == .gone else {
+                        throw ObjectError(error, about: .upload)
+                    }
+                }
+            }
+        }
+        guard try await isRemoved() else { throw ObjectError(.bucketNotEmpty) }
+    }
+
+    private static let uploadsAtOnce = 100
 
     private func set(_ document: BucketConfiguration, of bucket: String, to text: String?) async throws(ObjectError) {
         let isThere = try await core { () async throws(UploadError) in

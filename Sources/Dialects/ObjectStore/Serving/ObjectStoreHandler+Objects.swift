@@ -164,7 +164,10 @@ extension ObjectStoreHandler {
         case .unsatisfiable:
             throw ObjectError(
                 .invalidRange,
-                details: [ObjectError.Detail("ActualObjectSize", String(size))],
+                details: [
+                    ObjectError.Detail("RangeRequested", reading.range ?? ""),
+                    ObjectError.Detail("ActualObjectSize", String(size)),
+                ],
                 fields: ["Content-Range": ByteRanges.unsatisfiedContentRange(size: size)]
             )
         }
@@ -183,6 +186,12 @@ extension ObjectStoreHandler {
         var response = Self.document(query.document(media.attributes, size: media.size))
         response.fields["Last-Modified"] = modified
         return response
+    }
+
+    func acl(of name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
+        let media = try await core { () async throws(UploadError) in try await service.object(name) }
+        guard media != nil else { throw ObjectError(.noSuchKey) }
+        return Self.document(AccessDocuments.acl(owner: Self.owner, for: call.vendor))
     }
 
     // MARK: Removing

@@ -126,12 +126,19 @@ extension ObjectStoreHandler {
                 checksum: algorithm.flatMap { part.checksums[$0] }
             )
         }
-        let object = try await meeting(condition, name) { () async throws(ObjectError) in
-            try await core(.upload) { () async throws(UploadError) in
-                try await uploads.complete(upload, of: named, if: condition) { checksum, records throws(UploadError) in
-                    try Self.check(checksum, records, expected)
+        let object: Upload
+        do throws(ObjectError) {
+            object = try await meeting(condition, name) { () async throws(ObjectError) in
+                try await core(.upload) { () async throws(UploadError) in
+                    try await uploads.complete(upload, of: named, if: condition) {
+                        checksum,
+                        records throws(UploadError) in
+                        try Self.check(checksum, records, expected)
+                    }
                 }
             }
+        } catch {
+            throw error.naming(named, of: upload)
         }
         await owner?.stored(name)
         var response = Self.document(
@@ -188,5 +195,20 @@ extension ObjectStoreHandler {
         try await core(.upload) { () async throws(UploadError) in
             try await uploads.find(text, of: name, isOpen: isOpen)
         }
+    }
+}
+
+extension ObjectError {
+    /// Adds which upload and which tag an error about a part is about, as Amazon does.
+    fileprivate func naming(_ parts: [NamedPart], of upload: Upload) -> ObjectError {
+        guard code == .invalidPart, let number = details.first(where: { $0.name == "PartNumber" })?.text else {
+            return self
+        }
+        var error = self
+        error.details.insert(Detail("UploadId", upload.id.text), at: 0)
+        if let part = parts.first(where: { String($0.number) == number }) {
+            error.details.append(Detail("ETag", part.entityTag))
+        }
+        return error
     }
 }

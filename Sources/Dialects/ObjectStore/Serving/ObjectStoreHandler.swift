@@ -160,8 +160,8 @@ package struct ObjectStoreHandler: RequestHandler {
 
     private func response(_ call: ObjectCall) async throws(ObjectError) -> Response {
         switch call.operation {
-        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketLocation, .getBucketVersioning,
-            .getBucketDocument, .putBucketDocument, .deleteBucketDocument:
+        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketACL, .getBucketInfo,
+            .getBucketLocation, .getBucketVersioning, .getBucketDocument, .putBucketDocument, .deleteBucketDocument:
             return try await bucketResponse(call)
         case .listObjects(let listing): return try await list(listing, call)
         case .listMultipartUploads(let listing): return try await list(listing, call)
@@ -171,6 +171,7 @@ package struct ObjectStoreHandler: RequestHandler {
         case .getObject(let name, let reading), .headObject(let name, let reading):
             return try await get(name, reading, call)
         case .getObjectAttributes(let name, let query): return try await attributes(of: name, query, call)
+        case .getObjectACL(let name): return try await acl(of: name, call)
         case .deleteObject(let name): return try await delete(name, if: call.command.write.condition)
         case .appendObject(let name, let position): return try await append(name, at: position, call)
         case .getObjectTagging, .putObjectTagging, .deleteObjectTagging: return try await tagging(call)

@@ -1,6 +1,7 @@
 /// How each header field with a vendor's prefix is handled: executed, ignored without harm, or refused.
 ///
-/// The tables are complete. A field that is missing might change the effect of a request, so it is refused too.
+/// The tables have all fields that the vendors document. A field that is in none is judged by the words of its name:
+/// see `ruleOfUnknown`.
 struct FieldTable: Sendable {
     enum Rule: Sendable, Equatable {
         /// The field takes effect when the request is checked or executed.
@@ -38,11 +39,39 @@ struct FieldTable: Sendable {
     /// The rule for a field.
     ///
     /// - Parameter name: In lower case, with the prefix.
-    /// - Returns: `.refused` for a field that is not in the table.
+    /// - Returns: That of the tables, else by the words of the name.
     func rule(for name: String) -> Rule {
         let own = String(name.dropFirst(prefix.count))
-        return rules[own] ?? families.first { own.hasPrefix($0.prefix) }?.rule ?? .refused(.notKept)
+        return rules[own] ?? families.first { own.hasPrefix($0.prefix) }?.rule ?? Self.ruleOfUnknown(own)
     }
+
+    /// The rule for a field that is in no table.
+    ///
+    /// New versions of SDKs send new hints, digests, notifications and traces, which the vendors' stores ignore. A field
+    /// is refused if one of the words of its name is about who may do what, how or where bytes are kept, from where they
+    /// come, a condition, or another effect that a client would rely on.
+    ///
+    /// - Parameter own: The name of a field that is in no table, without the prefix.
+    /// - Returns: `.refused` or `.ignored`.
+    private static func ruleOfUnknown(_ own: String) -> Rule {
+        own.split(separator: "-").contains { effects.contains(String($0)) } ? .refused(.notKept) : .ignored
+    }
+
+    private static let effects: Set<String> = [
+        // Who may do what.
+        "access", "acl", "ac", "allow", "deny", "expected", "forbid", "grant", "owner", "ownership", "permission",
+        "policy", "private", "public", "restrict", "role",
+        // How and where bytes are kept, and for how long.
+        "append", "archive", "az", "bucket", "class", "compress", "customer", "delete", "encrypt", "encrypted",
+        "encryption", "expiration", "expire", "expires", "hold", "key", "kms", "legal", "lifecycle", "lock", "object",
+        "offset", "persistent", "position", "replication", "restore", "retain", "retention", "sse", "storage", "tier",
+        "ttl", "version", "versioning", "worm", "write",
+        // From where they come, and what else the object is.
+        "alias", "copy", "directive", "fetch", "link", "metadata", "mirror", "move", "origin", "redirect", "rename",
+        "source", "symlink", "tag", "tagging", "tags", "target", "website",
+        // Conditions, and work to be done.
+        "callback", "condition", "convert", "if", "match", "operations", "process", "range", "transcode", "transform",
+    ]
 
     /// Checks a field that has the prefix.
     ///
@@ -135,12 +164,14 @@ extension FieldTable {
             "acl": .only(ownerOnly, otherwise: acl), "object-acl": .only(ownerOnly, otherwise: acl),
             "storage-class": .only(["standard"], otherwise: storageClass, anyCase: true),
             "complete-all": .only(["no"], otherwise: .because(namesParts("x-oss-")), anyCase: true),
-            // No effect here: requester pays, object lock, traffic limits. The CRC is a response field.
-            "allow-same-action-overlap": .ignored, "bypass-governance-retention": .ignored,
-            "hash-crc64ecma": .ignored, "request-id": .ignored, "request-payer": .ignored, "traffic-limit": .ignored,
-            "user-agent": .ignored,
-            // Sent by the VOD SDK for browsers; what it says is in the UserData of the media.
-            "notification": .ignored,
+            // Compared with the content of an object or a part.
+            "hash-crc64ecma": .executed,
+            // No effect here: requester pays, object lock, traffic limits.
+            "allow-same-action-overlap": .ignored, "bypass-governance-retention": .ignored, "request-id": .ignored,
+            "request-payer": .ignored, "traffic-limit": .ignored, "user-agent": .ignored,
+            // Sent by the VOD SDK for browsers: what it says is in the UserData of the media; the MD5 of the first 1,024
+            // bytes, or nothing.
+            "md5": .ignored, "notification": .ignored,
             // Known but not supported.
             "symlink-target": .refused(.because(noLinks)),
         ],
@@ -163,9 +194,11 @@ extension FieldTable {
             "tagging": .executed, "tagging-directive": .executed,
             "acl": .only(ownerOnly, otherwise: acl),
             "storage-class": .only(["standard"], otherwise: storageClass, anyCase: true),
-            // No effect here: traffic limits and the SDKs' retry marks. The CRC is a response field.
-            "hash-crc64ecma": .ignored, "request-id": .ignored, "sdk-retry": .ignored, "trace-id": .ignored,
-            "traffic-limit": .ignored, "user-agent": .ignored,
+            // Compared with the content of an object or a part.
+            "hash-crc64ecma": .executed,
+            // No effect here: traffic limits and the SDKs' retry marks.
+            "request-id": .ignored, "sdk-retry": .ignored, "trace-id": .ignored, "traffic-limit": .ignored,
+            "user-agent": .ignored,
             // Known but not supported.
             "callback": .refused(.because(noCallbacks("x-cos-callback"))),
             "callback-var": .refused(.because(noCallbacks("x-cos-callback-var"))),

@@ -64,15 +64,13 @@ extension ObjectAuthentication {
         else {
             return found
         }
-        let time = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
         throw ObjectError(
             .requestTimeTooSkewed,
-            details: [
-                ObjectError.Detail("MaxAllowedSkewMilliseconds", String(min(skew, OSSVerifier.maximumSkew) * 1000)),
-                ObjectError.Detail("RequestTime", Date(timeIntervalSince1970: Double(date)).formatted(time)),
-                // The SDK for browsers corrects its clock by it.
-                ObjectError.Detail("ServerTime", now.formatted(time)),
-            ]
+            details: ObjectError.skew(
+                XMLWriter.timestamp(Date(timeIntervalSince1970: Double(date))),
+                at: now,
+                maximum: min(skew, OSSVerifier.maximumSkew)
+            )
         )
     }
 

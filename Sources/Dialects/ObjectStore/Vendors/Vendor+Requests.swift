@@ -28,9 +28,20 @@ extension Vendor {
 
     /// Sub-resources of OSS that are supported or have no effect.
     private static let understood: Set<String> = [
-        "append", "callback", "callback-var", "continuation-token", "cors", "delete", "lifecycle", "location",
-        "objectMeta", "partNumber", "position", "security-token", "sequential", "tagging", "uploadId", "uploads",
-        "versionId", "versioning",
+        "acl", "append", "bucketInfo", "callback", "callback-var", "continuation-token", "cors", "delete", "lifecycle",
+        "location", "objectMeta", "partNumber", "position", "security-token", "sequential", "tagging", "uploadId",
+        "uploads", "versionId", "versioning", "versions",
         "x-oss-request-payer", "x-oss-traffic-limit",
     ]
+
+    /// Whether a parameter is one of the vendor's own that is supported or has no effect.
+    func understands(parameter name: String) -> Bool {
+        if name.lowercased().hasPrefix(fieldPrefix) { return true }
+        switch self {
+        case .aws: return false
+        case .aliyun: return Self.understood.contains(name)
+        // Of the signature: it names no parameters, for example.
+        case .tencent: return name.hasPrefix("q-")
+        }
+    }
 }

@@ -13,7 +13,6 @@ extension VendorProfile {
         reportsCRC64: false,
         reportsMD5: false,
         reportsObjectType: false,
-        takesEmptyToken: false,
         encodesMetadata: true,
         reportsTagOfWhole: false,
         documents: Documents(

@@ -15,7 +15,6 @@ extension VendorProfile {
         reportsCRC64: true,
         reportsMD5: true,
         reportsObjectType: true,
-        takesEmptyToken: true,
         encodesMetadata: false,
         reportsTagOfWhole: true,
         documents: Documents(

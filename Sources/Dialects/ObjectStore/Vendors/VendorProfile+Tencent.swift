@@ -15,7 +15,6 @@ extension VendorProfile {
         reportsCRC64: true,
         reportsMD5: false,
         reportsObjectType: false,
-        takesEmptyToken: true,
         encodesMetadata: false,
         reportsTagOfWhole: true,
         documents: Documents(

@@ -85,8 +85,6 @@ final class VendorProfile: Sendable {
     let reportsMD5: Bool
     /// Whether responses include the object's type and its append position.
     let reportsObjectType: Bool
-    /// Whether an empty token begins a listing.
-    let takesEmptyToken: Bool
     /// Whether non-ASCII metadata is sent as encoded words.
     let encodesMetadata: Bool
     /// Whether responses for copies and completed uploads have the entity tag in a header field as well.
@@ -107,7 +105,6 @@ final class VendorProfile: Sendable {
         reportsCRC64: Bool,
         reportsMD5: Bool,
         reportsObjectType: Bool,
-        takesEmptyToken: Bool,
         encodesMetadata: Bool,
         reportsTagOfWhole: Bool,
         documents: Documents,
@@ -125,7 +122,6 @@ final class VendorProfile: Sendable {
         self.reportsCRC64 = reportsCRC64
         self.reportsMD5 = reportsMD5
         self.reportsObjectType = reportsObjectType
-        self.takesEmptyToken = takesEmptyToken
         self.encodesMetadata = encodesMetadata
         self.reportsTagOfWhole = reportsTagOfWhole
         self.documents = documents
