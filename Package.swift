@@ -151,8 +151,8 @@ let package = Package(
         layer(
             "TencentVOD",
             [
-                "VODKit", "ObjectGateway", "ObjectGrants", "CloudCalls", "GatewayKit", "RESTKit", "SettingsKit",
-                "MetricsKit", "UploadCore", "Pulls", "Webhooks", "HTTPWire", "Bytes", "Signing", handles,
+                "VODKit", "ObjectGateway", "ObjectGrants", "ObjectStore", "CloudCalls", "GatewayKit", "RESTKit",
+                "SettingsKit", "MetricsKit", "UploadCore", "Pulls", "Webhooks", "HTTPWire", "Bytes", "Signing", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],

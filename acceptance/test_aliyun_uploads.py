@@ -283,12 +283,12 @@ def test_a_gibibyte(gateway, sdk, tmp_path):
 def test_fields_of_the_sdk_for_browsers(gateway):
     """They are signed, and mean nothing here."""
     notification = base64.b64encode(b'{"Vod":{"UserData":"{}"}}').decode()
-    answer = create(gateway)
     for version in (Older, Older4):
+        answer = create(gateway)
         client = version(grant(answer))
         upload = client.create(**{"x-oss-notification": notification, "Content-Type": "video/mp4"})
         client.complete(upload, send(client, upload, VIDEO), **{"x-oss-notification": notification})
-    assert stored(gateway, grant(answer)) == VIDEO
+        assert stored(gateway, grant(answer)) == VIDEO
 
 
 def test_the_bucket_is_found_in_host_path_or_nowhere(gateway, monkeypatch):
@@ -308,23 +308,32 @@ def test_the_bucket_is_found_in_host_path_or_nowhere(gateway, monkeypatch):
             tag = bucket.upload_part(granted.key, upload, 1, VIDEO).etag
             bucket.complete_multipart_upload(granted.key, upload, [oss2.models.PartInfo(1, tag)])
             assert stored(gateway, granted) == VIDEO, (version, endpoint, options)
-            bucket.put_object(granted.key, b"1")
+            # The right to write has ended; a refresh gives it anew.
+            with pytest.raises(oss2.exceptions.ServerError) as refused:
+                bucket.put_object(granted.key, b"1")
+            assert (refused.value.status, refused.value.code) == (409, "FileAlreadyExists")
+            assert stored(gateway, granted) == VIDEO
+            bucket = oss(grant(refresh(gateway, media_id(answer))), version, endpoint, **options)
+            for _ in range(2):
+                bucket.put_object(granted.key, b"1")
             assert status(gateway, answer) == ("Normal", 1)
 
 
 def test_signed_urls_and_forms(gateway):
+    for version in ("v1", "v4"):
+        granted = grant(create(gateway))
+        url = oss(granted, version).sign_url("PUT", granted.key, 600, slash_safe=True)
+        for data, expected in ((version.encode(), 200), (b"evil", 409), (version.encode(), 200)):
+            assert requests.put(url, data=data, timeout=30).status_code == expected
+        assert stored(gateway, granted) == version.encode()
     answer = create(gateway)
     granted = grant(answer)
-    for version in ("v1", "v4"):
-        url = oss(granted, version).sign_url("PUT", granted.key, 600, slash_safe=True)
-        assert requests.put(url, data=version.encode(), timeout=30).status_code == 200
-        assert stored(gateway, granted) == version.encode()
     key_id, secret, token = granted.credentials
     expiration = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     text = json.dumps({"expiration": expiration, "conditions": [{"bucket": granted.bucket}]})
     policy = base64.b64encode(text.encode()).decode()
 
-    def post(key):
+    def post(key, data=VIDEO):
         fields = {
             "key": key,
             "OSSAccessKeyId": key_id,
@@ -332,12 +341,15 @@ def test_signed_urls_and_forms(gateway):
             "Signature": base64.b64encode(hmac.digest(secret.encode(), policy.encode(), "sha1")).decode(),
             "x-oss-security-token": token,
         }
-        files = {"file": ("v.mp4", VIDEO, "video/mp4")}
+        files = {"file": ("v.mp4", data, "video/mp4")}
         return requests.post(f"{gateway.object_url}/{granted.bucket}", data=fields, files=files, timeout=30)
 
     # As mini programs send.
-    done = post(granted.key)
-    assert done.status_code in (200, 204), done.text
+    for _ in range(2):
+        done = post(granted.key)
+        assert done.status_code in (200, 204), done.text
+    refused = post(granted.key, b"evil")
+    assert refused.status_code == 409 and "<Code>FileAlreadyExists</Code>" in refused.text
     assert status(gateway, answer) == ("Normal", len(VIDEO))
     assert post(granted.key + ".mp4").status_code == 403
 

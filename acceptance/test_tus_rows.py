@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import pytest
+import requests
 
 from harness.api import API, OFFSET_TYPE, TUS, checksum, path_of, tus_error, tus_patch, upload_id
 from harness.data import content, sha256
@@ -148,7 +149,7 @@ def test_a_trusted_proxy_tells_scheme_and_host(make_server, fields, base):
         assert location.startswith(base.format(host=f"127.0.0.1:{server.port}") + "/files/"), location
 
 
-@pytest.mark.parametrize("value", [b"a\r\nX-Evil: 1", b"../../../etc/passwd", b'a";x="\x00\x1b[2J', b"\xff\xfe"])
+@pytest.mark.parametrize("value", [b"../../../etc/passwd", b'a";x="[2J', "a\u2028\u202eb".encode(), b"\xff\xfe"])
 def test_a_metadata_value_is_nowhere_taken_literally(make_server, value):
     """No field, no path and no log line of its own."""
     with make_server() as server:
@@ -164,6 +165,44 @@ def test_a_metadata_value_is_nowhere_taken_literally(make_server, value):
         log = server.whole_log()
         assert value not in log.encode(errors="surrogateescape")
         assert all(json.loads(line) for line in log.split("\n") if line.startswith("{"))
+
+
+@pytest.mark.parametrize(
+    "value", [b"a\r\nX-Evil: 1", b'a";x="\x00\x1b[2J', b"evil.exe\x00.jpg", b"a\x7f", "\x85".encode()]
+)
+@pytest.mark.parametrize("name", ["filename", "filetype", "name", "type"])
+def test_a_name_with_a_control_character_is_refused(server, key, name, value):
+    raw = f"{name} {base64.b64encode(value).decode()}"
+    with Wire(server.address) as wire:
+        reply = wire.exchange("POST", "/files", [*TUS.items(), key, ("Upload-Length", 1), ("Upload-Metadata", raw)])
+    assert reply.status == 400, reply.body
+    assert b"U+00" in reply.body and all(0x20 <= byte < 0x7F or byte == 10 for byte in reply.body), reply.body
+
+
+@pytest.mark.parametrize("extended", ["evil.exe%00.jpg", "a%0Ab.jpg", "a%1B.jpg"])
+def test_a_name_with_a_control_character_is_refused_by_every_way_in(server, extended):
+    authorization = {"Authorization": f"Bearer {server.admin_key}"}
+    disposition = f"attachment; filename*=UTF-8''{extended}"
+    plain = requests.post(
+        f"{server.url}/files",
+        data=b"x",
+        headers={**authorization, "Content-Disposition": disposition},
+        timeout=20,
+    )
+    boundary = "b0undary"
+    form = (
+        f"--{boundary}\r\nContent-Disposition: form-data; name=f; filename=a.jpg; filename*=UTF-8''{extended}\r\n\r\n"
+        f"x\r\n--{boundary}--\r\n"
+    )
+    formed = requests.post(
+        f"{server.url}/files",
+        data=form.encode(),
+        headers={**authorization, "Content-Type": f"multipart/form-data; boundary={boundary}"},
+        timeout=20,
+    )
+    for response in (plain, formed):
+        assert response.status_code == 400, response.text
+        assert "control character" in response.text
 
 
 def test_100_is_sent_for_the_first_bytes_of_a_creation(wire, api, key):

@@ -573,12 +573,17 @@ def test_pictures_as_other_clients_send_them(server, client):
     # vimeo.php sends it chunked, PyVimeo with another query item and a token.
     answer = client("PUT", link + "?fields=error", data=iter([b"ab", b"c"]))
     assert (answer.status_code, answer.json()["Status"]) == (200, "success")
-    answer = Plain(server)("PUT", link, data=b"defg", headers={"Content-Type": "application/x-www-form-urlencoded"})
-    assert answer.status_code == 200
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    for data in (b"abc", iter([b"a", b"bc"])):
+        # As after a response that was lost.
+        assert Plain(server)("PUT", link, data=data, headers=form).status_code == 200
+    for data in (b"evil", iter([b"evil"]), b""):
+        answer = Plain(server)("PUT", link, data=data, headers=form)
+        assert (answer.status_code, answer.headers["Content-Type"]) == (409, "application/vnd.vimeo.error+json")
     for active, kept in (("true", True), (True, True), (False, False), ("true", True)):
         assert client("PATCH", made.json()["uri"], json={"active": active}).json()["active"] is kept
     video = client("GET", uri).json()
-    assert requests.get(video["pictures"]["sizes"][0]["link"], timeout=20).content == b"defg"
+    assert requests.get(video["pictures"]["sizes"][0]["link"], timeout=20).content == b"abc"
     query = parse_qs(urlsplit(video["pictures"]["sizes"][0]["link"]).query)
     # In milliseconds the one, in seconds the other.
     assert int(query["expires"][0]) - int(query["issued"][0]) // 1000 == 86_400

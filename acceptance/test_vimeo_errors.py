@@ -330,9 +330,8 @@ def test_fields_with_strange_values(user, fields):
 @pytest.mark.parametrize(
     ("form", "view"),
     [
-        ("privacy.view=nobody&privacy.view=users", "users"),
-        ("=x&&privacy.view=nobody&.=y&..=z", "nobody"),
-        ("a.b.c.d.e.f.g.h=1&privacy.view=nobody&name.x=1&name=N", "nobody"),
+        ("=x&&privacy.view=nobody", "nobody"),
+        ("a.b.c.d.e.f.g.h=1&privacy.view=nobody&name=N", "nobody"),
         ("", "anybody"),
         (" \r\n", "anybody"),
     ],
@@ -341,6 +340,15 @@ def test_forms_with_strange_names(user, form, view):
     uri = user.create(0)["uri"]
     answer = user("PATCH", uri, data=form, headers=FORM)
     assert (answer.status_code, answer.json()["privacy"]["view"], answer.json()["name"]) == (200, view, "N")
+
+
+@pytest.mark.parametrize(
+    "form", ["privacy.view=nobody&privacy.view=users", "=x&.=y", "privacy.view=nobody&name.x=1&name=N"]
+)
+def test_a_member_that_occurs_twice_is_refused(user, form):
+    uri = user.create(0)["uri"]
+    assert user("PATCH", uri, data=form, headers=FORM).status_code == 400
+    assert user("GET", uri).json()["privacy"]["view"] == "anybody"
 
 
 # 3116
@@ -1127,6 +1135,7 @@ def test_of_two_images_one_is_kept_as_a_whole(server, user):
     assert Plain(server)("PUT", picture["link"], data=newer).status_code == 200
     with contextlib.suppress(ConnectionError):
         one.send(older[size // 2 :])
-    wanted = older if one.status() == 200 else newer
+    # As many bytes are a repeated request.
+    assert one.status() == 200
     [shown] = user("GET", picture["uri"]).json()["sizes"]
-    assert requests.get(shown["link"], timeout=20).content == wanted
+    assert requests.get(shown["link"], timeout=20).content == newer

@@ -237,11 +237,11 @@ class Client(threading.Thread):
         collection = "pictures" if kind == "picture" else "texttracks"
         body = {} if kind == "picture" else {"type": "captions", "language": "en"}
         made = self.persist(kind, lambda: self.api("POST", f"{uri}/{collection}", json=body), 201).json()
-        # A later one takes the place of an earlier one.
+        data = self.data()
+        # The second one repeats the first.
         for _ in range(self.generator.randint(1, 2)):
-            data = self.data()
-            self.persist(kind, lambda one=data: self.link("PUT", made["link"], data=Slow(one)), 200)
-            kept.attachments[made["uri"]] = data
+            self.persist(kind, lambda: self.link("PUT", made["link"], data=Slow(data)), 200)
+        kept.attachments[made["uri"]] = data
         self.persist(kind, lambda: self.api("PATCH", made["uri"], json={"active": "true"}), 200)
 
     def delete(self, uri, kept):

@@ -78,7 +78,11 @@ struct GatewayModules {
             throw StartFailure("the state cannot be written: \(error.message)")
         }
         let aliyunMedia = AliyunVODMedia(context)
-        objects = try await ObjectModule(context, identities: identities, owner: aliyunMedia.ownership)
+        objects = try await ObjectModule(
+            context,
+            identities: identities,
+            owners: [aliyunMedia.ownership, VODOwnership(context)]
+        )
         // URLs for the object endpoint need its port.
         context.objectPort = objects.port
         self.context = context

@@ -35,12 +35,12 @@ package struct ObjectModule: GatewayModule {
     /// - Parameters:
     ///   - context: What every module receives.
     ///   - identities: Verifies identity tokens; `nil` accepts none.
-    ///   - owner: Makes media of some objects.
+    ///   - owners: Make media of some objects.
     /// - Throws: `StartFailure` with a message for the operator.
     package init(
         _ context: GatewayContext,
         identities: (any WebIdentityVerifier)?,
-        owner: (any ObjectOwnership)? = nil
+        owners: [any ObjectOwnership] = []
     ) async throws(StartFailure) {
         let settings = context.settings
         let calledBack = context.metrics.counters(
@@ -60,7 +60,7 @@ package struct ObjectModule: GatewayModule {
             let callbacks = settings.callbackClient(context.master, context.clock) { hasResponse in
                 calledBack[hasResponse ? "answered" : "failed"].increment()
             }
-            let handler = Self.handler(context, callbacks, identities, owner)
+            let handler = Self.handler(context, callbacks, identities, ObjectOwners(owners))
             let server = try Self.listener(listen, context, handler)
             port = server.address.unixPath == nil ? server.address.port : nil
             (listeners, self.handler, self.callbacks) = ([server], handler, callbacks)
@@ -172,7 +172,7 @@ package struct ObjectModule: GatewayModule {
         _ context: GatewayContext,
         _ callbacks: CallbackClient?,
         _ identities: (any WebIdentityVerifier)?,
-        _ owner: (any ObjectOwnership)?
+        _ owner: ObjectOwners
     ) -> ObjectHandler {
         let settings = context.settings
         let (clock, region) = (context.clock, settings.object.region)

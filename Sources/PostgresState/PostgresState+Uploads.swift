@@ -28,6 +28,7 @@ extension PostgresState {
     ) async throws(UploadError) {
         try await write { connection in
             if let grant { connection.use(grant, for: upload.id) }
+            if let right = upload.writingRight { connection.check(right) }
             if let bucket = upload.bucket { connection.keepBucket(bucket) }
             try connection.insert(upload)
             if let parts = upload.concatenation?.parts {
@@ -52,6 +53,7 @@ extension PostgresState {
     ) async throws(UploadError) {
         try await write { connection in
             if let grant { connection.use(grant, for: upload.id) }
+            if let right = upload.writingRight { connection.exercise(right, by: upload) }
             if let bucket = upload.bucket { connection.keepBucket(bucket) }
             // No other transaction can see or lock the new upload yet. Whether a free name stays free is decided when
             // the media is inserted.
@@ -67,6 +69,26 @@ extension PostgresState {
             let steps = Accounting.storing(upload, replacing: object)
             try connection.charge(steps, createdAt: upload.createdAt, under: effectiveLimits)
             try connection.insert(events)
+        }
+    }
+
+    package func endRight(_ id: String, recordedUntil end: Date) async throws(UploadError) {
+        try await write { connection in
+            // Waits for the transactions that have checked the right.
+            connection.send("SELECT pg_advisory_xact_lock(\(Connection.lockOfRight)) IS NULL", [id])
+            connection.send(
+                """
+                INSERT INTO used_grant (id, upload_id, expires_at) VALUES ($1, '', $2)
+                ON CONFLICT (id) DO UPDATE SET expires_at = greatest(used_grant.expires_at, excluded.expires_at)
+                """,
+                [id, Milliseconds(end)]
+            )
+        }
+    }
+
+    package func hasEnded(right id: String) async throws(UploadError) -> Bool {
+        try await read { connection in
+            try connection.row("SELECT FROM used_grant WHERE id = $1", [id]) != nil
         }
     }
 
@@ -167,6 +189,7 @@ extension PostgresState {
             guard before.metadata == upload.metadata else { throw UploadError.metadataChanged }
             guard found.object == replaced else { throw UploadError.objectChanged }
             let object = replaced.flatMap { known.removeValue(forKey: $0) }
+            if let right = before.writingRight { connection.exercise(right, by: upload) }
             connection.send(
                 """
                 UPDATE upload SET state = 'completed', length = $2, updated_at = $3, ended_at = $4, expires_at = $5,
@@ -324,6 +347,37 @@ extension Connection {
             """,
             [grant.id, id.text, Milliseconds(grant.expiresAt)],
             refusal: .grantUsed
+        )
+    }
+
+    /// The advisory lock of the right whose id is `$1`: an end takes it alone, and what checks the right shares it.
+    fileprivate static let lockOfRight =
+        "hashtextextended('sluice right ' || current_schema() || ' ' || $1::text, 0)"
+
+    /// Refuses with `UploadError.rightEnded`.
+    fileprivate func check(_ right: WritingRight) {
+        // In a statement before, so that the next one sees an end for which this one has waited.
+        send("SELECT pg_advisory_xact_lock_shared(\(Self.lockOfRight)) IS NULL", [right.id])
+        send(
+            "SELECT \(Self.demand("NOT EXISTS (SELECT FROM used_grant WHERE id = $1)"))",
+            [right.id],
+            refusal: .rightEnded
+        )
+    }
+
+    /// Checks the right under which an upload is completed, and ends it if that is all that it was given for; refuses with
+    /// `UploadError.rightEnded`.
+    fileprivate func exercise(_ right: WritingRight, by upload: Upload) {
+        guard right.isEnded(by: upload) else { return check(right) }
+        send(
+            """
+            WITH added AS (
+                INSERT INTO used_grant (id, upload_id, expires_at) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING RETURNING 1
+            )
+            SELECT \(Self.demand("count(*) = 1")) FROM added
+            """,
+            [right.id, upload.id.text, Milliseconds(WritingRight.recorded(from: upload.updatedAt))],
+            refusal: .rightEnded
         )
     }
 

@@ -59,13 +59,15 @@ package struct PullStarter: Sendable {
     ///   - headers: Fields for the origin.
     ///   - values: Metadata from the app; the rest is taken from the response.
     ///   - contentTypes: Allowed media types.
+    ///   - storedBytes: See `Grant.storedBytes`.
     /// - Returns: The upload, for `PullService.begin`.
     package func upload(
         from url: String,
         within reach: PullReach,
         headers: [PullRequest.Header] = [],
         metadata values: [String: String],
-        contentTypes: [String] = []
+        contentTypes: [String] = [],
+        storedBytes: Int64? = nil
     ) -> NewUpload {
         let address = WebAddress(url)
         let sealed = sealer.seal(
@@ -74,7 +76,8 @@ package struct PullStarter: Sendable {
                 shown: address?.shown,
                 headers: headers,
                 metadata: values,
-                reach: reach
+                reach: reach,
+                storedBytes: storedBytes
             )
         )
         return NewUpload(

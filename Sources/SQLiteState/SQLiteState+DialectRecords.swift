@@ -74,11 +74,11 @@ extension SQLiteState {
         ofRecords kind: String,
         _ keys: KeyRange,
         _ limit: Int
-    ) -> (sql: String, arguments: StatementArguments) {
+    ) -> (sql: String, arguments: SQLiteArguments) {
         let (range, values) = keys.condition(on: "key") { _ in "?" }
         return (
             "SELECT * FROM dialect_record WHERE kind = ? AND \(range) ORDER BY key LIMIT ?",
-            [kind] + StatementArguments(values) + [limit]
+            [kind] + SQLiteArguments(values) + [limit]
         )
     }
 

@@ -36,9 +36,9 @@ extension SQLiteState {
     }
 
     /// Reads events of one upload by their index, and others in table order.
-    static func statement(of query: EventQuery) -> (sql: String, arguments: StatementArguments) {
+    static func statement(of query: EventQuery) -> (sql: String, arguments: SQLiteArguments) {
         var filter = ""
-        var arguments: StatementArguments = [query.after]
+        var arguments: SQLiteArguments = [query.after]
         if let through = query.through {
             filter += " AND sequence <= ?"
             arguments += [through]
@@ -53,7 +53,7 @@ extension SQLiteState {
         }
         if let kinds = query.kinds {
             filter += " AND kind IN (\(Array(repeating: "?", count: kinds.count).joined(separator: ", ")))"
-            arguments += StatementArguments(kinds.map(\.rawValue))
+            arguments += SQLiteArguments(kinds.map(\.rawValue))
         }
         arguments += [query.limit]
         let index = query.upload == nil ? "" : "INDEXED BY event_by_upload "
@@ -194,7 +194,7 @@ extension SQLiteState {
     package func deliveries(_ query: DeliveryQuery) async throws(UploadError) -> [EventRecord] {
         try await read { database in
             var filter = "delivery IS NOT NULL"
-            var arguments = StatementArguments()
+            var arguments = SQLiteArguments()
             if let state = query.state {
                 filter = "delivery = ?"
                 arguments += [state.rawValue]

@@ -22,7 +22,7 @@ extension SQLiteState {
                 SELECT id, ?, ?, ?, ?, ?, ?, ? FROM upload WHERE id = ? AND \(Database.takesParts)
                 ON CONFLICT (upload_id, number) DO NOTHING
                 """,
-                StatementArguments([part.number] + values + [id.text])
+                SQLiteArguments([part.number] + values + [id.text])
             )
             if database.changesCount == 1 { return nil }
             guard try database.row("SELECT 1 FROM upload WHERE id = ? AND \(Database.takesParts)", [id.text]) != nil
@@ -33,7 +33,7 @@ extension SQLiteState {
                 UPDATE object_part SET size = ?, md5 = ?, crc64 = ?, checksum = ?, location = ?, stored_at = ?
                 WHERE upload_id = ? AND number = ?
                 """,
-                StatementArguments(values + [id.text, part.number])
+                SQLiteArguments(values + [id.text, part.number])
             )
             return before
         }
@@ -93,7 +93,7 @@ extension SQLiteState {
         to attributes: ObjectAttributes
     ) async throws(UploadError) -> Bool {
         try await write { database in
-            let values: StatementArguments = [try JSONText(attributes), id.text]
+            let values: SQLiteArguments = [try JSONText(attributes), id.text]
             try database.run(
                 "UPDATE upload SET attributes = ? WHERE id = ? AND state IN ('open', 'completed')",
                 values
@@ -111,10 +111,10 @@ extension SQLiteState {
         }
     }
 
-    static func statement(of query: PartUploadQuery) -> (sql: String, arguments: StatementArguments) {
+    static func statement(of query: PartUploadQuery) -> (sql: String, arguments: SQLiteArguments) {
         let keys = KeyRange(prefix: query.prefix, after: query.after)
         var conditions = "state = 'open' AND bucket = ? AND takes_parts = 1"
-        var arguments: StatementArguments = [query.bucket, keys.lower]
+        var arguments: SQLiteArguments = [query.bucket, keys.lower]
         if let id = query.afterID, !keys.includesLower {
             conditions += " AND (object_key, id) > (?, ?)"
             arguments += [id.text]
@@ -149,7 +149,7 @@ extension SQLiteState {
         }
     }
 
-    static func statement(of query: ObjectQuery) -> (sql: String, arguments: StatementArguments) {
+    static func statement(of query: ObjectQuery) -> (sql: String, arguments: SQLiteArguments) {
         let (keys, values) = KeyRange(prefix: query.prefix, after: query.after).condition(on: "object_key") { _ in "?" }
         return (
             """
@@ -161,7 +161,7 @@ extension SQLiteState {
                 json_type(attributes, '$.partSizes') IS NOT NULL AS has_parts, NULL AS attributes
             FROM media INDEXED BY media_by_name WHERE bucket = ? AND \(keys) ORDER BY object_key LIMIT ?
             """,
-            [query.bucket] + StatementArguments(values) + [query.limit]
+            [query.bucket] + SQLiteArguments(values) + [query.limit]
         )
     }
 }
@@ -219,7 +219,7 @@ extension SQLiteState {
 
 extension Database {
     /// Queries that find an object or an open upload in a bucket.
-    static func uses(ofBucket name: String) -> [(sql: String, arguments: StatementArguments)] {
+    static func uses(ofBucket name: String) -> [(sql: String, arguments: SQLiteArguments)] {
         [
             ("SELECT 1 FROM media INDEXED BY media_by_name WHERE bucket = ? LIMIT 1", [name]),
             ("SELECT 1 FROM upload INDEXED BY upload_open_by_name WHERE state = 'open' AND bucket = ? LIMIT 1", [name]),

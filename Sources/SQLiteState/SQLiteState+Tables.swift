@@ -23,7 +23,8 @@ extension SQLiteState {
         let places = table.keyColumns.map { _ in "?" }.joined(separator: ", ")
         let condition = key == nil ? "" : "WHERE (\(keys)) > (\(places))"
         return try await read { database in
-            let arguments = StatementArguments((key ?? []).map(\.databaseValue) + [limit.databaseValue])
+            let values: [DatabaseValue] = (key ?? []).map(\.databaseValue) + [limit.databaseValue]
+            let arguments = SQLiteArguments(values)
             return try database.rows(
                 "SELECT \(columns) FROM \(table.name) \(condition) ORDER BY \(keys) LIMIT ?",
                 arguments

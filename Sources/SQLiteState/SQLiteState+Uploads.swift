@@ -23,6 +23,7 @@ extension SQLiteState {
     ) async throws(UploadError) {
         try await write { [usages, recording] database in
             if let grant { try database.use(grant, for: upload.id) }
+            if let right = upload.writingRight { try database.check(right) }
             if let alias = upload.alias, try database.row("SELECT 1 FROM upload WHERE alias = ?", [alias]) != nil {
                 throw UploadError.aliasTaken
             }
@@ -55,6 +56,7 @@ extension SQLiteState {
     ) async throws(UploadError) {
         try await write { [usages, recording] database in
             if let grant { try database.use(grant, for: upload.id) }
+            if let right = upload.writingRight { try database.exercise(right, by: upload) }
             if let bucket = upload.bucket, try database.bucket(bucket) == nil { throw UploadError.noBucket }
             let replaced = try database.replaced(replaced, by: media)
             if let replaced { try database.end(replaced.id, as: .terminated, at: upload.updatedAt) }
@@ -64,6 +66,22 @@ extension SQLiteState {
             try database.insert(upload)
             try database.insert(media)
         }
+    }
+
+    package func endRight(_ id: String, recordedUntil end: Date) async throws(UploadError) {
+        try await write { database in
+            try database.run(
+                """
+                INSERT INTO used_grant (id, upload_id, expires_at) VALUES (?, '', ?)
+                ON CONFLICT (id) DO UPDATE SET expires_at = max(expires_at, excluded.expires_at)
+                """,
+                [id, Milliseconds(end)]
+            )
+        }
+    }
+
+    package func hasEnded(right id: String) async throws(UploadError) -> Bool {
+        try await read { database in try database.hasUsed(id) }
     }
 
     package func upload(_ id: UploadID) async throws(UploadError) -> Upload? {
@@ -79,7 +97,7 @@ extension SQLiteState {
     package func uploads(_ query: UploadQuery) async throws(UploadError) -> [Upload] {
         try await read { database in
             let (sql, arguments) = Self.statement(of: query)
-            return try database.rows(sql, StatementArguments(arguments)).map(Upload.init(row:))
+            return try database.rows(sql, SQLiteArguments(arguments)).map(Upload.init(row:))
         }
     }
 
@@ -169,6 +187,7 @@ extension SQLiteState {
             let id = upload.id
             guard let before = try database.upload(id), before.state == .open else { return false }
             guard before.metadata == upload.metadata else { throw UploadError.metadataChanged }
+            if let right = before.writingRight { try database.exercise(right, by: upload) }
             let replaced = try database.replaced(replaced, by: media)
             try database.run(
                 """
@@ -322,6 +341,27 @@ extension Database {
         guard changesCount == 1 else {
             throw UploadError.grantUsed
         }
+    }
+
+    fileprivate func hasUsed(_ id: String) throws -> Bool {
+        try row("SELECT 1 FROM used_grant WHERE id = ?", [id]) != nil
+    }
+
+    /// - Throws: `UploadError.rightEnded`.
+    fileprivate func check(_ right: WritingRight) throws {
+        if try hasUsed(right.id) { throw UploadError.rightEnded }
+    }
+
+    /// Checks the right under which an upload is completed, and ends it if that is all that it was given for.
+    ///
+    /// - Throws: `UploadError.rightEnded`.
+    fileprivate func exercise(_ right: WritingRight, by upload: Upload) throws {
+        guard right.isEnded(by: upload) else { return try check(right) }
+        try run(
+            "INSERT INTO used_grant (id, upload_id, expires_at) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING",
+            [right.id, upload.id.text, Milliseconds(WritingRight.recorded(from: upload.updatedAt))]
+        )
+        if changesCount == 0 { throw UploadError.rightEnded }
     }
 
     fileprivate func insert(_ upload: Upload) throws {

@@ -163,15 +163,15 @@ package final class SQLiteState: StateStore {
 
 extension Database {
     /// Runs a statement that is compiled once per connection.
-    func run(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws {
-        try cachedStatement(sql: sql).execute(arguments: arguments)
+    func run(_ sql: String, _ arguments: SQLiteArguments = SQLiteArguments()) throws {
+        try cachedStatement(sql: sql).execute(arguments: arguments.bound)
     }
 
-    func rows(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> [SQLiteRow] {
+    func rows(_ sql: String, _ arguments: SQLiteArguments = SQLiteArguments()) throws -> [SQLiteRow] {
         try SQLiteRow.all(self, sql, arguments)
     }
 
-    func row(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> SQLiteRow? {
+    func row(_ sql: String, _ arguments: SQLiteArguments = SQLiteArguments()) throws -> SQLiteRow? {
         // The statements name one row, or have a limit.
         try SQLiteRow.all(self, sql, arguments).first
     }

@@ -10,7 +10,7 @@ struct SQLiteRow: StoredRow {
     fileprivate let columns: [String: Int]
 
     func isNull(_ column: String) -> Bool { stored(column).isNull }
-    func text(_ column: String) -> String? { String.fromDatabaseValue(stored(column)) }
+    func text(_ column: String) -> String? { String.fromDatabaseValue(stored(column)).map(StorableText.decode) }
     func integer(_ column: String) -> Int64? { Int64.fromDatabaseValue(stored(column)) }
     func flag(_ column: String) -> Bool? { Bool.fromDatabaseValue(stored(column)) }
     func bytes(_ column: String) -> [UInt8]? { Data.fromDatabaseValue(stored(column)).map { [UInt8]($0) } }
@@ -23,9 +23,9 @@ struct SQLiteRow: StoredRow {
 
 extension SQLiteRow {
     /// The rows of a statement that is compiled once per connection.
-    static func all(_ database: Database, _ sql: String, _ arguments: StatementArguments) throws -> [SQLiteRow] {
+    static func all(_ database: Database, _ sql: String, _ arguments: SQLiteArguments) throws -> [SQLiteRow] {
         let statement = try database.cachedStatement(sql: sql)
-        let rows = try Row.fetchAll(statement, arguments: arguments)
+        let rows = try Row.fetchAll(statement, arguments: arguments.bound)
         if rows.isEmpty { return [] }
         let columns = layouts.withLock { layouts in
             if let known = layouts[sql] { return known }

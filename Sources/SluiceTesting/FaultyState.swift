@@ -7,7 +7,7 @@ package final class FaultyState: StateStore {
         case insertPull, pull, claimPulls, renewPulls, nextPull, updatePull
         case insertUpload, insertComplete, upload, uploads, uploadsByID, openFinals, complete, end, setLength,
             setExpiry,
-            expiredUploads, forgetEnded, needed, media, uploadByAlias, reserve, setMetadata, setDigests
+            expiredUploads, forgetEnded, needed, media, uploadByAlias, reserve, setMetadata, setDigests, endRight
         case accounts, setPolicy, charge, record, events, lastEvent, claimDeliveries, nextDelivery, settle, release,
             deliveries,
             redeliver
@@ -55,6 +55,17 @@ package final class FaultyState: StateStore {
             recording: events
         )
         try plan.response(.insertComplete)
+    }
+
+    package func endRight(_ id: String, recordedUntil end: Date) async throws(UploadError) {
+        try await plan.step(.endRight)
+        try await base.endRight(id, recordedUntil: end)
+        try plan.response(.endRight)
+    }
+
+    package func hasEnded(right id: String) async throws(UploadError) -> Bool {
+        try await plan.step(.uploads)
+        return try await base.hasEnded(right: id)
     }
 
     package func upload(alias: String) async throws(UploadError) -> UploadID? {

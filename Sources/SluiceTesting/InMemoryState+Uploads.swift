@@ -11,6 +11,7 @@ extension InMemoryState {
     ) async throws(UploadError) {
         try transaction { tables throws(UploadError) in
             if let grant { try tables.use(grant) }
+            try tables.check(upload.writingRight)
             if let alias = upload.alias, tables.uploads.values.contains(where: { $0.alias == alias }) {
                 throw UploadError.aliasTaken
             }
@@ -42,6 +43,7 @@ extension InMemoryState {
     ) async throws(UploadError) {
         try transaction { tables throws(UploadError) in
             if let grant { try tables.use(grant) }
+            try tables.exercise(upload.writingRight, by: upload)
             if let bucket = upload.bucket, tables.buckets[Array(bucket.utf8)] == nil { throw UploadError.noBucket }
             guard media.objectName.flatMap(tables.object)?.id == replaced else { throw UploadError.objectChanged }
             let object = replaced.flatMap { tables.uploads[$0] }
@@ -53,6 +55,14 @@ extension InMemoryState {
             tables.media[upload.id] = media
             for event in events { tables.add(event) }
         }
+    }
+
+    package func endRight(_ id: String, recordedUntil end: Date) async throws(UploadError) {
+        tables.withLock { $0.usedGrants[id] = max($0.usedGrants[id] ?? end, end) }
+    }
+
+    package func hasEnded(right id: String) async throws(UploadError) -> Bool {
+        tables.withLock { $0.usedGrants[id] != nil }
     }
 
     package func upload(_ id: UploadID) async throws(UploadError) -> Upload? {
@@ -99,6 +109,7 @@ extension InMemoryState {
         try transaction { tables throws(UploadError) in
             guard var upload = tables.uploads[completed.id], upload.state == .open else { return false }
             guard upload.metadata == completed.metadata else { throw UploadError.metadataChanged }
+            try tables.exercise(upload.writingRight, by: completed)
             let parts = Set(upload.concatenation?.parts ?? []).compactMap { tables.uploads[$0] }
             guard media?.objectName.flatMap(tables.object)?.id == replaced else { throw UploadError.objectChanged }
             let object = replaced.flatMap { tables.uploads[$0] }

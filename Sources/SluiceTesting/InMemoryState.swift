@@ -37,6 +37,17 @@ package final class InMemoryState: StateStore {
             usedGrants[grant.id] = grant.expiresAt
         }
 
+        func check(_ right: WritingRight?) throws(UploadError) {
+            if let right, usedGrants[right.id] != nil { throw UploadError.rightEnded }
+        }
+
+        /// Checks the right under which an upload is completed, and ends it if that is all that it was given for.
+        mutating func exercise(_ right: WritingRight?, by upload: Upload) throws(UploadError) {
+            try check(right)
+            guard let right, right.isEnded(by: upload) else { return }
+            usedGrants[right.id] = WritingRight.recorded(from: upload.updatedAt)
+        }
+
         mutating func charge(
             _ changes: Accounting.Changes,
             createdAt creation: Date,

@@ -6,7 +6,8 @@ package enum StateStoreContract {
     /// All requirements; those of each port are in its own file.
     package static let all: [Contract<any StateStore>] =
         [
-            uploads, wholes, ends, grants, concatenations, lists, retention, accounts, events, pulls, objectParts,
+            uploads, texts, wholes, ends, grants, rights, concatenations, lists, retention, accounts, events, pulls,
+            objectParts,
             objects,
         ].flatMap { $0 }
         + deliveries.map { $0.on { $0 } } + keys.map { $0.on { $0 } } + revocations.map { $0.on { $0 } }

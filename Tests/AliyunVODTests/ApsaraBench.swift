@@ -27,6 +27,8 @@ struct ApsaraBench {
     let clock = ManualClock()
     let fuse = Fuse()
     let state: FaultyState
+    /// Behind `state`, for what a test looks up without a call that could fail.
+    private let memory: InMemoryState
     let services: UploadServices
     let library: ApsaraLibrary
     let uploads: ApsaraUploads
@@ -44,7 +46,8 @@ struct ApsaraBench {
         limits: UploadLimits = UploadLimits(maximumBytes: 1000, lifetime: nil),
         hooks: any UploadHooks = NoHooks()
     ) throws {
-        state = FaultyState(InMemoryState(clock: clock), fuse: fuse)
+        memory = InMemoryState(clock: clock)
+        state = FaultyState(memory, fuse: fuse)
         services = UploadServices(
             state: state,
             storage: InMemoryStorage(),
@@ -208,18 +211,40 @@ struct ApsaraBench {
     func begin(reference: String) async throws -> ApsaraMedia { try await begin { $0.labels.referenceID = reference } }
 
     /// Stores an object of media and tells nobody.
-    func put(_ bytes: [UInt8] = [1, 2, 3], of media: ApsaraMedia, isAppendable: Bool? = nil) async throws {
+    func put(
+        _ bytes: [UInt8] = [1, 2, 3],
+        of media: ApsaraMedia,
+        isAppendable: Bool? = nil,
+        under given: Grant? = nil
+    ) async throws {
         var new = NewUpload(dialect: "oss", length: Int64(bytes.count), completesWhenFull: false)
         new.object = NewObject(media.name)
         new.object?.attributes.isAppendable = isAppendable
         let content = ObjectContent(ArraySource(bytes), size: Int64(bytes.count)) { () async throws(UploadError) in
             ContentDigests(md5: Digest.hash(bytes, .md5), crc64: 1)
         }
+        let grant = if let given { given } else { try await currentGrant(for: media) }
         _ = try await Self.$isLocked.withValue(true) {
-            try await services.objects.putObject(new, under: grant(for: media), content) { attributes, digests in
+            try await services.objects.putObject(new, under: grant, content) { attributes, digests in
                 attributes.entityTag = Hexadecimal.encode(digests.md5)
             }
         }
+    }
+
+    /// The code of an error of the core; `nil` if there is none.
+    func refusal(_ body: () async throws -> Void) async throws -> UploadError.Code? {
+        do {
+            try await body()
+            return nil
+        } catch let error as UploadError {
+            return error.code
+        }
+    }
+
+    /// That of the credentials which were issued last.
+    func currentGrant(for media: ApsaraMedia) async throws -> Grant {
+        let record = try await memory.record(ApsaraMedia.recordKind, media.id)
+        return grant(for: try record.map { try CodedRecord<ApsaraMedia>($0).content } ?? media)
     }
 
     func grant(for media: ApsaraMedia) -> Grant {
@@ -229,7 +254,7 @@ struct ApsaraBench {
     func beginParts(of media: ApsaraMedia) async throws -> Upload {
         var new = NewUpload(dialect: "oss", length: nil, completesWhenFull: false)
         new.object = NewObject(media.name, takesParts: true)
-        return try await services.uploads.create(new, under: grant(for: media))
+        return try await services.uploads.create(new, under: try await currentGrant(for: media))
     }
 
     func putPart(_ number: Int, _ bytes: [UInt8], of upload: Upload) async throws {
@@ -265,6 +290,12 @@ struct ApsaraBench {
         _ = try await library.admit(media.name)
         try await put(bytes, of: media)
         await library.stored(media.name)
+    }
+
+    /// Stores another object in place of that of complete media.
+    func replace(_ bytes: [UInt8], of media: ApsaraMedia) async throws {
+        _ = try await refresh(media)
+        try await send(bytes, of: media)
     }
 
     /// Media whose content has arrived and is recorded.

@@ -82,7 +82,7 @@ struct ApsaraEventsTests {
         let media = try await bench.made()
         for size in [1, 2] {
             bench.clock.advance(by: 1)
-            try await bench.send([UInt8](repeating: 1, count: size), of: media)
+            try await bench.replace([UInt8](repeating: 1, count: size), of: media)
         }
         // The clock of the node that deletes is behind.
         bench.clock.advance(by: -3600)
@@ -107,7 +107,7 @@ struct ApsaraEventsTests {
         let bench = try await ApsaraBench.telling()
         let first = try await bench.made()
         bench.clock.advance(by: 1)
-        try await bench.send([1], of: first)
+        try await bench.replace([1], of: first)
         bench.clock.advance(by: 1)
         let second = try await bench.made()
         let claimed = try await bench.claim()
@@ -115,7 +115,7 @@ struct ApsaraEventsTests {
         try await bench.events.postpone(claimed[0], by: 3_600_000)
         try await bench.events.remove(claimed[1].record.record.key)
         bench.clock.advance(by: 1)
-        try await bench.send([1], of: second)
+        try await bench.replace([1], of: second)
         bench.clock.advance(by: 60)
         #expect(try await bench.deliver().map(\.mediaID) == [second.id])
         bench.clock.advance(by: 3600)
@@ -244,7 +244,7 @@ struct ApsaraEventsTests {
         let bench = try await ApsaraBench.telling()
         let media = try await bench.made()
         bench.clock.advance(by: 10)
-        try await bench.send([1], of: media)
+        try await bench.replace([1], of: media)
         bench.clock.advance(by: 4 * day - 11)
         let claimed = try await bench.claim()
         try #require(claimed.map(\.record.content.size) == [3])
@@ -351,7 +351,7 @@ struct ApsaraEventsTests {
             ids.append(media.id)
             for size in 1...3 {
                 bench.clock.advance(by: 0.01)
-                try await bench.send([UInt8](repeating: 0, count: size), of: media)
+                try await bench.replace([UInt8](repeating: 0, count: size), of: media)
             }
             try await bench.library.delete(media, isTold: true)
         }

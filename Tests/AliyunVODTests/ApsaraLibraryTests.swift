@@ -132,6 +132,7 @@ struct ApsaraLibraryTests {
         let media = try await bench.begin()
         try await bench.send(of: media)
         bench.clock.advance(by: -60)
+        #expect(try await bench.refresh(media) != nil)
         try await bench.put([1, 2], of: media)
         try await finder.find(media, in: bench)
         #expect(try await bench.deliver().map(\.size) == [3, 2])
@@ -499,15 +500,18 @@ struct ApsaraLibraryTests {
         #expect(try await bench.keys().isEmpty)
     }
 
-    @Test("what comes to media after its deletion is removed", arguments: Finder.allCases, [false, true])
+    @Test("nothing comes to media after its deletion", arguments: Finder.allCases, [false, true])
     func afterDeletion(_ finder: Finder, inParts: Bool) async throws {
         let bench = try await ApsaraBench.telling()
         let media = try await bench.begin()
         try await bench.library.delete(media, isTold: true)
         // Its request was admitted before.
-        if inParts { try await bench.putParts(of: media) } else { try await bench.put(of: media) }
+        let error = await #expect(throws: UploadError.self) {
+            if inParts { try await bench.putParts(of: media) } else { try await bench.put(of: media) }
+        }
+        #expect(error?.code == .conditionFailed)
+        #expect(try await bench.keys().isEmpty)
         try await finder.find(media, in: bench)
-        #expect(try await bench.keys().isEmpty == (finder != .reader))
         bench.clock.advance(by: open)
         try await bench.look()
         #expect(try await bench.keys().isEmpty)

@@ -1,5 +1,6 @@
 import Bytes
 import CloudCalls
+import Digests
 import Foundation
 import GatewayKit
 import ObjectGrants
@@ -145,6 +146,40 @@ struct ApsaraUploadsTests {
         try await bench.complete(upload, of: [[1, 2], [3]])
         await bench.library.stored(media.name)
         #expect(try await bench.recorded(media.id)?.content?.size == 3)
+    }
+
+    @Test("the first complete object ends the right to write, and a refresh gives it anew", arguments: [false, true])
+    func endOfRight(inParts: Bool) async throws {
+        let bench = try await ApsaraBench.telling()
+        let media = try await bench.begin()
+        let first = try await bench.currentGrant(for: media)
+        let open = try await bench.beginParts(of: media)
+        try await bench.putPart(1, [9], of: open)
+        #expect(try await bench.refresh(media) != nil)
+        // Without content a refresh is for the same upload.
+        #expect(try await bench.currentGrant(for: media).id == first.id)
+        if inParts { try await bench.putParts(of: media) } else { try await bench.put([1, 2, 3], of: media) }
+        let stored = try #require(try await bench.services.objects.object(media.name))
+        for bytes in [[], [3, 2, 1], [1, 2, 3, 4]] as [[UInt8]] {
+            #expect(try await bench.refusal { try await bench.put(bytes, of: media, under: first) } == .conditionFailed)
+        }
+        #expect(try await bench.refusal { try await bench.complete(open, of: [[9]]) } == .conditionFailed)
+        #expect(try await bench.refusal { _ = try await bench.beginParts(of: media) } == .conditionFailed)
+        // The response to it was lost.
+        if !inParts { try await bench.put([1, 2, 3], of: media, under: first) }
+        #expect(try await bench.services.objects.object(media.name) == stored)
+
+        #expect(try await bench.refresh(media) != nil)
+        #expect(try await bench.refusal { try await bench.put([4], of: media, under: first) } == .conditionFailed)
+        try await bench.send([4], of: media)
+        #expect(try await bench.refusal { try await bench.put([5, 5], of: media) } == .conditionFailed)
+        let content = try #require(try await bench.recorded(media.id)?.content)
+        #expect(content.size == 1 && content.md5 == Hexadecimal.encode(Digest.hash([4], .md5)))
+        #expect(try await bench.deliver().map(\.size) == [3, 1])
+        #expect(try await bench.refresh(media) != nil)
+        try await bench.library.delete(media, isTold: true)
+        #expect(try await bench.refusal { try await bench.put([4], of: media) } == .conditionFailed)
+        #expect(try await bench.keys().isEmpty)
     }
 
     @Test("only videos that are there are refreshed")

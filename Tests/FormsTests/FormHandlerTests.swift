@@ -108,6 +108,22 @@ struct FormHandlerTests {
         #expect(outcome.failures.map(\.filename) == ["2", "3"])
     }
 
+    @Test("a form has so many files at most; the first ones are stored, and nothing is read after them")
+    func mostFiles() async throws {
+        var bench = Bench(contentTypes: ["video/*"])
+        bench.limits.maximumFiles = 3
+        func files(_ types: [String]) -> String {
+            types.enumerated().map { Bench.file("f\($0)", "\($0)", "x", type: $1) }.joined() + Bench.end
+        }
+        // One that is refused counts, too.
+        let outcome = await bench.send([.text(files(["video/a", "text/html", "video/a", "video/a", "video/a"]))])
+        #expect(outcome.media.map(\.field) == ["f0", "f2"])
+        #expect(outcome.failures.map(\.field) == ["f1", "f3"])
+        #expect(outcome.failures.last?.error.code == .tooLarge(limit: 3))
+        let whole = await bench.send([.text(files(["video/a", "video/a", "video/a"]))])
+        #expect(whole.media.count == 3 && whole.failures.isEmpty)
+    }
+
     // MARK: Failures
 
     @Test("a refused file does not affect the others")

@@ -138,7 +138,7 @@ struct ConfigurationLoaderTests {
         "tls.certificate": "c.pem", "tls.key": "k.pem", "tencent.mode": "direct", "tencent.secretId": "AKID1",
         "tencent.secretKey": "key", "limits.requestLine": "4KiB", "limits.headerBytes": "128KiB",
         "limits.headerCount": "50", "limits.bodyBytes": "2MiB", "limits.bodyRate": "1KiB", "limits.uploadBytes": "10MB",
-        "limits.connections": "10",
+        "limits.formFiles": "5", "limits.connections": "10",
         "limits.address.requestsPerSecond": "7", "limits.address.burst": "8", "limits.address.uploads": "9",
         "limits.address.connections": "6", "limits.address.bytesPerSecond": "1MiB",
         "limits.address.exempt": "192.0.2.0/24",

@@ -40,9 +40,11 @@ struct DialectRecordTests {
         }
     }
 
-    private func plan(_ state: SQLiteState, _ sql: String, _ arguments: StatementArguments) async throws -> [String] {
+    private func plan(_ state: SQLiteState, _ sql: String, _ arguments: SQLiteArguments) async throws -> [String] {
         try await state.read { database in
-            try Row.fetchAll(database, sql: "EXPLAIN QUERY PLAN " + sql, arguments: arguments).map { $0["detail"] }
+            try Row.fetchAll(database, sql: "EXPLAIN QUERY PLAN " + sql, arguments: arguments.bound).map {
+                $0["detail"]
+            }
         }
     }
 

@@ -45,9 +45,9 @@ struct ObjectTests {
     func plans() async throws {
         let directory = try TemporaryDirectory()
         let state = try open(directory.path("state.sqlite"))
-        func expect(_ sql: String, _ arguments: StatementArguments, _ way: String) async throws {
+        func expect(_ sql: String, _ arguments: SQLiteArguments, _ way: String) async throws {
             let steps = try await state.read { database in
-                try Row.fetchAll(database, sql: "EXPLAIN QUERY PLAN " + sql, arguments: arguments)
+                try Row.fetchAll(database, sql: "EXPLAIN QUERY PLAN " + sql, arguments: arguments.bound)
                     .map { $0["detail"] as String }
             }
             #expect(steps == ["SEARCH " + way], "\(sql)")

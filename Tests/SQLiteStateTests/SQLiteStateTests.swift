@@ -137,9 +137,11 @@ struct SQLiteStateTests {
     }
 
     /// SQLite's query plan of a statement, one step each (https://www.sqlite.org/eqp.html).
-    private func plan(_ state: SQLiteState, _ sql: String, _ arguments: StatementArguments) async throws -> [String] {
+    private func plan(_ state: SQLiteState, _ sql: String, _ arguments: SQLiteArguments) async throws -> [String] {
         try await state.read { database in
-            try Row.fetchAll(database, sql: "EXPLAIN QUERY PLAN " + sql, arguments: arguments).map { $0["detail"] }
+            try Row.fetchAll(database, sql: "EXPLAIN QUERY PLAN " + sql, arguments: arguments.bound).map {
+                $0["detail"]
+            }
         }
     }
 
@@ -164,7 +166,7 @@ struct SQLiteStateTests {
                                 before: before
                             )
                             let (sql, arguments) = SQLiteState.statement(of: query)
-                            let steps = try await plan(state, sql, StatementArguments(arguments))
+                            let steps = try await plan(state, sql, SQLiteArguments(arguments))
                             let isFiltered = sql.contains("INDEXED BY") || before != nil
                             // Without a filter, the table itself is read from its end.
                             let tables = steps.filter { $0.contains(" upload") }

@@ -129,6 +129,31 @@ struct VODBench {
         _ = try await services.objects.putObject(new, under: grant, content) { _, _ in }
     }
 
+    /// Stores bytes of a file with the certificate of a session.
+    @discardableResult
+    func send(_ bytes: [UInt8], as file: VODFile?, of session: VODSession, by signer: VODSigner) async throws -> Upload
+    {
+        var new = NewUpload(dialect: "cos", length: Int64(bytes.count), completesWhenFull: false)
+        new.object = NewObject(ObjectName(bucket: session.bucket, key: file?.key ?? ""))
+        let content = ObjectContent(ArraySource(bytes), size: Int64(bytes.count)) { () async throws(UploadError) in
+            ContentDigests(md5: Digest.hash(bytes, .md5), crc64: 1)
+        }
+        return try await services.objects.putObject(new, under: grant(of: session, by: signer), content) {
+            $0.entityTag = Hexadecimal.encode($1.md5)
+        }
+    }
+
+    /// Begins to store a file in parts with the certificate of a session.
+    func beginParts(_ file: VODFile?, of session: VODSession, by signer: VODSigner) async throws -> Upload {
+        var new = NewUpload(dialect: "cos", length: nil, completesWhenFull: false)
+        new.object = NewObject(ObjectName(bucket: session.bucket, key: file?.key ?? ""), takesParts: true)
+        return try await services.uploads.create(new, under: grant(of: session, by: signer))
+    }
+
+    private func grant(of session: VODSession, by signer: VODSigner) -> Grant {
+        signer.grant(for: session.fileID, turn: session.turn, until: .distantFuture)
+    }
+
     /// A session whose bytes are all there.
     func sent(_ request: VODRequest = Self.both, by signer: VODSigner) async throws -> VODUploads.Applied {
         let applied = try await uploads.begin(request, region: nil, by: signer)

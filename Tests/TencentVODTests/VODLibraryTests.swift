@@ -154,14 +154,14 @@ struct VODLibraryTests {
         try await bench.uploads.removeExpired()
         let new = VODRequest.cover(VODNewFile(name: "d", type: "png", size: 1), of: made.session.fileID)
         let second = try await bench.sent(new, by: signer)
-        // The commit looks for the new cover, and then fails to remove the old one.
-        bench.state.plan.fail(.object, onCall: 2)
+        // The commit looks for the new cover twice, and then fails to remove the old one.
+        bench.state.plan.fail(.object, onCall: 3)
         _ = try await bench.uploads.commit(second.sessionKey, by: signer)
         #expect(try await bench.keys().count == 3)
         bench.clock.advance(by: 1)
         let third = try await bench.sent(new, by: signer)
         bench.state.plan.before(.replaceRecord) {
-            bench.state.plan.fail(.object, onCall: 2)
+            bench.state.plan.fail(.object, onCall: 3)
             await recorded { _ = try await bench.uploads.commit(third.sessionKey, by: signer) }
         }
         #expect(try await bench.delete(made.session))

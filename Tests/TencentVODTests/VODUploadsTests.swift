@@ -1,3 +1,5 @@
+import Bytes
+import Digests
 import Foundation
 import ObjectGrants
 import Signing
@@ -139,6 +141,126 @@ struct VODUploadsTests {
         }
         #expect(found.count == 20 && Set(found.map(\.fileID)).count == 1)
         #expect(try await bench.count(VODMedia.kind) == 1)
+    }
+
+    // MARK: What a commit ends
+
+    /// The code of an error of the core; `nil` if there is none.
+    private func refusal(_ body: () async throws -> Void) async throws -> UploadError.Code? {
+        do {
+            try await body()
+            return nil
+        } catch let error as UploadError {
+            return error.code
+        }
+    }
+
+    @Test("after a commit the certificates of its session store nothing, and repeat what they stored")
+    func endOfCertificates() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let applied = try await bench.uploads.begin(VODBench.both, region: nil, by: signer)
+        let session = applied.session
+        // Until then a client can send a file again.
+        try await bench.send([1, 1, 1], as: session.video, of: session, by: signer)
+        try await bench.send([1, 2, 3], as: session.video, of: session, by: signer)
+        try await bench.send([1, 2], as: session.cover, of: session, by: signer)
+        let open = try await bench.beginParts(session.video, of: session, by: signer)
+        let media = try await bench.uploads.commit(applied.sessionKey, by: signer).media
+        let names = session.objectNames
+        let stored = try await bench.services.objects.object(names[0])
+        for bytes in [[3, 2, 1], [], [1, 2, 3, 4]] as [[UInt8]] {
+            for file in session.files {
+                let code = try await refusal { try await bench.send(bytes, as: file, of: session, by: signer) }
+                #expect(code == .conditionFailed)
+            }
+        }
+        #expect(try await bench.services.uploads.recorded(open.id).state == .terminated)
+        let another = try await refusal { _ = try await bench.beginParts(session.video, of: session, by: signer) }
+        #expect(another == .conditionFailed)
+        // The response to it was lost.
+        let repeated = try await bench.send([1, 2, 3], as: session.video, of: session, by: signer)
+        #expect(repeated.id == stored?.id)
+        #expect(try await bench.services.objects.object(names[0]) == stored)
+        #expect(try await bench.uploads.commit(applied.sessionKey, by: signer).media == media)
+
+        #expect(try await bench.library.delete(media.fileID, of: media.owner.application) { _ in true })
+        for bytes in [[1, 2, 3], [3, 2, 1]] as [[UInt8]] {
+            let code = try await refusal { try await bench.send(bytes, as: session.video, of: session, by: signer) }
+            #expect(code == .conditionFailed)
+        }
+        #expect(try await bench.keys().isEmpty)
+    }
+
+    @Test("a request that is under way at a commit changes nothing after it")
+    func underWay() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let applied = try await bench.uploads.begin(VODBench.video, region: nil, by: signer)
+        let session = applied.session
+        try await bench.send([1, 2, 3], as: session.video, of: session, by: signer)
+        let stored = try await bench.services.objects.object(session.objectNames[0])
+        for operation in [FaultyState.Operation.insertUpload, .insertComplete, .complete] {
+            bench.state.plan.before(operation) { _ = try? await bench.uploads.commit(applied.sessionKey, by: signer) }
+        }
+        let code = try await refusal {
+            try await bench.send([3, 2, 1], as: session.video, of: session, by: signer)
+        }
+        #expect(code == .conditionFailed)
+        #expect(try await bench.services.objects.object(session.objectNames[0]) == stored)
+        let media = try await bench.uploads.commit(applied.sessionKey, by: signer).media
+        #expect(media.md5 == Hexadecimal.encode(Digest.hash([1, 2, 3], .md5)))
+    }
+
+    @Test(
+        "wherever the gateway dies in a commit, the session can be resumed and committed, and nothing of before changes it"
+    )
+    func crashBetweenEndAndRecord() async throws {
+        try await VODBench.afterEachCall { bench, calls in
+            let signer = try await bench.signer()
+            let applied = try await bench.uploads.begin(VODBench.video, region: nil, by: signer)
+            let before = applied.session
+            try await bench.send([1, 2, 3], as: before.video, of: before, by: signer)
+            let (_, isOver) = await bench.dying(afterCalls: calls) {
+                try await bench.uploads.commit(applied.sessionKey, by: signer)
+            }
+            if let after = try? await bench.uploads.resume(applied.sessionKey, by: signer).session {
+                try await bench.send([3, 2, 1], as: after.video, of: after, by: signer)
+            }
+            let media = try await bench.uploads.commit(applied.sessionKey, by: signer).media
+            let stored = try await bench.services.objects.object(before.objectNames[0])
+            #expect(media.md5 == stored?.attributes?.entityTag, "\(calls)")
+            let code = try await refusal { try await bench.send([9, 9, 9], as: before.video, of: before, by: signer) }
+            #expect(code == .conditionFailed, "\(calls)")
+            return isOver
+        }
+    }
+
+    @Test("a commit that comes too early leaves the certificates valid")
+    func earlyCommit() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let applied = try await bench.uploads.begin(VODBench.video, region: nil, by: signer)
+        let session = applied.session
+        #expect(
+            try await bench.code { _ = try await bench.uploads.commit(applied.sessionKey, by: signer) } == .incomplete
+        )
+        try await bench.send([1, 2, 3], as: session.video, of: session, by: signer)
+        _ = try await bench.uploads.commit(applied.sessionKey, by: signer)
+    }
+
+    @Test("the end of a session is the end of its certificates")
+    func endOfSession() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let applied = try await bench.sent(VODBench.video, by: signer)
+        bench.clock.advance(by: 3 * day)
+        try await bench.uploads.removeExpired()
+        let code = try await refusal {
+            try await bench.send([1, 1, 1], as: applied.session.video, of: applied.session, by: signer)
+        }
+        #expect(code == .conditionFailed)
+        #expect(try await bench.keys().isEmpty)
     }
 
     // MARK: The end of sessions

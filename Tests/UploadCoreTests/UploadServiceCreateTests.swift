@@ -89,6 +89,44 @@ struct UploadServiceCreateTests {
         #expect(later == .lengthConflict(length: nil))
     }
 
+    @Test(
+        "control characters are refused in names and types, and in other values except for line ends and tabs",
+        arguments: [
+            (["filename": "evil.exe\0.jpg"], false), (["name": "a\u{1B}[2J.jpg"], false),
+            (["filetype": "a/b\0c"], false),
+            (["type": "a/b\r\nX: y"], false), (["filename": "a\nb.jpg"], false), (["filename": "a\u{85}.jpg"], false),
+            (["note": "a\0"], false), (["note": "\u{7F}"], false), (["no\nte": "a"], false), (["\0": "a"], false),
+            (["note": "two\r\n\tlines"], true), (["filename": "Übung \u{301}\u{200F}.jpg", "filetype": "a/b"], true),
+        ] as [([String: String], Bool)]
+    )
+    func controlCharacters(values: [String: String], isAllowed: Bool) async throws {
+        let bench = ServiceBench()
+        var metadata = UploadMetadata(describing: values)
+        let created = await code {
+            try await bench.services.uploads.create(
+                NewUpload(dialect: "tus", length: 1, metadata: metadata),
+                under: bench.grant()
+            )
+        }
+        #expect(created == (isAllowed ? nil : .invalidRequest))
+        let upload = try await bench.services.uploads.create(
+            NewUpload(dialect: "tus", length: 1),
+            under: bench.grant()
+        )
+        let changed = await code { try await bench.services.uploads.setMetadata(metadata, of: upload.id) }
+        #expect(changed == (isAllowed ? nil : .invalidRequest))
+        let minted = await code {
+            try await bench.services.uploads.create(
+                NewUpload(dialect: "tus", length: 1),
+                under: bench.grant(metadata: values)
+            )
+        }
+        #expect(minted == (isAllowed ? nil : .invalidRequest))
+        // What was recorded by an earlier version does not keep its owner from changing something else.
+        metadata.values["more"] = "text"
+        #expect(throws: Never.self) { try MetadataText.check(metadata.values, known: values) }
+    }
+
     @Test("a grant for another dialect is refused")
     func dialect() async {
         let bench = ServiceBench()

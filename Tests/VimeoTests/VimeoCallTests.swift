@@ -13,6 +13,24 @@ struct VimeoCallTests {
 
     private static func fields(_ failure: VimeoFailure?) -> [String] { failure?.parameters.map(\.field) ?? [] }
 
+    @Test(
+        "a member that occurs twice is refused, in a form as in JSON",
+        arguments: [
+            ("name=a&name=b", "{\"name\":\"a\",\"name\":\"b\"}"), ("name=a&name=a", "{\"name\":\"a\",\"name\":\"a\"}"),
+            ("privacy.view=a&privacy.view=b", "{\"privacy\":{\"view\":\"a\",\"view\":\"b\"}}"),
+            ("privacy=a&privacy.view=b", "{\"privacy\":\"a\",\"privacy\":{\"view\":\"b\"}}"),
+            ("privacy.view=a&privacy=b", "{\"privacy\":{\"view\":\"a\"},\"privacy\":\"b\"}"),
+            ("a.b.c=1&a.b=2", "{\"a\":{\"b\":{\"c\":1},\"b\":2}}"),
+            ("n%61me=a&name=b", "{\"n\\u0061me\":\"a\",\"name\":\"b\"}"),
+        ]
+    )
+    func repeatedMembers(form: String, json: String) throws {
+        for (text, type) in [(form, "application/x-www-form-urlencoded"), (json, "application/json")] {
+            let failure = #expect(throws: VimeoFailure.self) { try Self.body(text, type) }
+            #expect(failure?.status == 400)
+        }
+    }
+
     @Test("members come as JSON or as a form, whatever the type says")
     func bodies() throws {
         let json = try Self.body(#"{"name": "N", "privacy": {"view": "nobody", "add": "false"}, "chunk_size": 5}"#)

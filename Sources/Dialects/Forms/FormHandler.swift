@@ -14,7 +14,7 @@ package struct FormHandler: Sendable {
 
     /// - Parameters:
     ///   - service: Executes the uploads.
-    ///   - limits: For everything except files.
+    ///   - limits: Besides those of each file.
     ///   - grants: Authorises uploads by the value of an Authorization field.
     ///   - response: Makes the response from the outcome.
     package init(

@@ -22,8 +22,10 @@ package struct FormFailure: Sendable {
     package var error: UploadError
 }
 
-/// Limits of everything in a form except files.
+/// Limits of a form, besides those of each file.
 package struct FormLimits: Sendable, Equatable {
+    /// Number of files: each is an upload, with its transactions and events, however small it is.
+    package var maximumFiles: Int
     /// Number of text fields.
     package var maximumFields: Int
     /// Bytes of the names and values of all text fields together.
@@ -33,7 +35,13 @@ package struct FormLimits: Sendable, Equatable {
     /// Bytes of refused files that are read and discarded so that later files can be stored.
     package var maximumSkippedBytes: Int64
 
-    package init(maximumFields: Int = 100, maximumFieldBytes: Int = 8192, maximumSkippedBytes: Int64 = 64 << 20) {
+    package init(
+        maximumFiles: Int = 100,
+        maximumFields: Int = 100,
+        maximumFieldBytes: Int = 8192,
+        maximumSkippedBytes: Int64 = 64 << 20
+    ) {
+        self.maximumFiles = maximumFiles
         self.maximumFields = maximumFields
         self.maximumFieldBytes = maximumFieldBytes
         self.maximumSkippedBytes = maximumSkippedBytes

@@ -12,7 +12,8 @@ struct FormUpload {
     private var token: String?
     private var fieldBytes = 0
     private var skipped: Int64 = 0
-    private var hasFile = false
+    private var files = 0
+    private var hasFile: Bool { files > 0 }
 
     init(_ handler: FormHandler, _ reader: FormReader) {
         self.handler = handler
@@ -110,6 +111,14 @@ struct FormUpload {
         )
     }
 
+    private var tooManyFiles: UploadError {
+        let most = handler.limits.maximumFiles
+        return UploadError(
+            .tooLarge(limit: Int64(most)),
+            "A form may have \(most) files (limits.formFiles); send this one and those after it in another form."
+        )
+    }
+
     // MARK: Files
 
     private mutating func receiveFile(
@@ -127,7 +136,13 @@ struct FormUpload {
             }
         }
         let grant = try await authorized()
-        hasFile = true
+        guard files < handler.limits.maximumFiles else {
+            outcome.failures.append(
+                FormFailure(field: field, filename: filename.isEmpty ? nil : filename, error: tooManyFiles)
+            )
+            return false
+        }
+        files += 1
         do throws(UploadError) {
             outcome.media.append((field, try await store(file, filename, type, under: grant)))
             return true

@@ -24,6 +24,7 @@ package struct PlainUploads: GatewayModule {
         cors = context.cors
         forms = FormHandler(
             service: service,
+            limits: FormLimits(maximumFiles: context.settings.limits.formFiles),
             grants: { authorization throws(UploadError) in
                 try await authenticator.grantToUpload(authorization: authorization)
             },

@@ -14,6 +14,8 @@ package struct LimitSettings: SettingsSection {
     package var bodyRate: Int64 = 100
     /// Maximum size of one upload, in bytes.
     package var uploadBytes: Int64 = 1 << 40
+    /// Files in one form.
+    package var formFiles = 100
     package var connections = 20_000
     package var blockingThreads = 16
     /// Between a stated time and the clock.
@@ -89,6 +91,12 @@ package struct LimitSettings: SettingsSection {
                 \.uploadBytes,
                 .bytes(1...Int64.max),
                 "Largest upload; beyond it, the response is 413."
+            ),
+            setting(
+                "limits.formFiles",
+                \.formFiles,
+                .count(1...1000),
+                "Maximum number of files in one form; the first ones are stored, and the others get 413."
             ),
             setting(
                 "limits.connections",

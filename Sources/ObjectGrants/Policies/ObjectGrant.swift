@@ -57,11 +57,8 @@ package struct ObjectGrant: Sendable, Equatable {
         return policies.allSatisfy { $0.allows(access) }
     }
 
-    /// What the ids of grants for one upload to ApsaraVideo VOD begin with.
-    package static let videoUploadPrefix = "aliyun_"
-
     /// Whether it is for one upload to ApsaraVideo VOD: it allows one object, for a short time.
-    package var isForVideoUpload: Bool { upload.id.hasPrefix(Self.videoUploadPrefix) }
+    package var isForVideoUpload: Bool { WritingRight(grantID: upload.id)?.end == .withObject }
 
     /// Whether it allows an action anywhere.
     package func mayAllow(_ action: ObjectAction) -> Bool {

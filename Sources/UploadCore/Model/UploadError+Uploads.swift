@@ -7,6 +7,11 @@ extension UploadError {
         .grantUsed,
         "This credential allows one upload and was already used; ask for a new one."
     )
+    /// See `WritingRight`.
+    package static let rightEnded = UploadError(
+        .conditionFailed,
+        "What these credentials were given for is complete, or was deleted; they store nothing else."
+    )
     package static let aliasTaken = UploadError(
         .rejected,
         "The name that the app gave this upload already belongs to another upload."

@@ -1,9 +1,9 @@
 package import Bytes
-internal import Foundation
+package import Foundation
 
 /// Objects (media that have a name in a bucket) and buckets.
 package final class ObjectService: Sendable {
-    typealias Records = ObjectRecords & BucketRecords & UploadRecords
+    typealias Records = ObjectRecords & BucketRecords & PartRecords & UploadRecords
 
     let context: ServiceContext
     let state: any Records
@@ -87,9 +87,55 @@ package final class ObjectService: Sendable {
     ///   - grant: What the client may upload.
     ///   - content: The bytes.
     ///   - describe: Builds the object's attributes from the requested ones and the received content.
-    /// - Returns: The completed upload.
+    /// - Returns: The completed upload; that of before if the object was stored under this right to write, which has ended
+    ///   since, and has the same content: the client repeats a request whose response it lost.
     /// - Throws: The errors of `create` and `append`; `.checksumMismatch`; `.conditionFailed`.
     package func putObject(
+        _ new: NewUpload,
+        under grant: Grant,
+        _ content: ObjectContent,
+        describe: (inout ObjectAttributes, ContentDigests) -> Void
+    ) async throws(UploadError) -> Upload {
+        guard WritingRight(grantID: grant.id) != nil else {
+            return try await put(new, under: grant, content, describe: describe)
+        }
+        var digests: ContentDigests?
+        do throws(UploadError) {
+            return try await put(new, under: grant, content) { attributes, found in
+                digests = found
+                describe(&attributes, found)
+            }
+        } catch  where error.code == .conditionFailed {
+            if let before = try await stored(as: new, under: grant, content, digests) { return before }
+            throw error
+        }
+    }
+
+    /// The upload of the current object, if it was stored under this grant with the same content.
+    private func stored(
+        as new: NewUpload,
+        under grant: Grant,
+        _ content: ObjectContent,
+        _ known: ContentDigests?
+    ) async throws(UploadError) -> Upload? {
+        guard let name = new.object?.name, let object = try await object(name),
+            content.size.map({ $0 == object.size }) ?? true,
+            let upload = try await state.upload(object.id), upload.principal == grant.id
+        else { return nil }
+        var digests = known
+        if digests == nil {
+            do throws(SourceFailure) {
+                // Nothing of it was read.
+                while try await content.source.next(maximum: 1 << 18) != nil {}
+            } catch {
+                throw UploadError(error)
+            }
+            digests = try await content.digests()
+        }
+        return digests.map { Hexadecimal.encode($0.md5) } == object.attributes?.entityTag ? upload : nil
+    }
+
+    private func put(
         _ new: NewUpload,
         under grant: Grant,
         _ content: ObjectContent,
@@ -163,6 +209,52 @@ package final class ObjectService: Sendable {
                 // The object was replaced or removed since.
                 continue
             }
+        }
+    }
+
+    /// Ends a right to write, and the uploads in parts that were begun under it and are open.
+    ///
+    /// When it returns, the objects of the right no longer change: no request that it admitted stores anything, also none
+    /// that is under way.
+    ///
+    /// - Parameters:
+    ///   - right: See `WritingRight`.
+    ///   - names: Its objects.
+    ///   - end: When the last of its credentials expires.
+    /// - Throws: `.busy`, `.storageFull`, `.storageFailure`; a repeated call continues.
+    package func endRight(_ right: String, to names: [ObjectName], until end: Date) async throws(UploadError) {
+        try await context.reporting(nil) { () async throws(UploadError) in
+            try context.checkWritable()
+            try await state.endRight(right, recordedUntil: max(end, WritingRight.recorded(from: context.now)))
+            for name in names {
+                var last: Upload?
+                while true {
+                    let query = PartUploadQuery(
+                        bucket: name.bucket,
+                        prefix: name.key,
+                        after: last?.key,
+                        afterID: last?.id,
+                        limit: 100
+                    )
+                    let page = try await state.partUploads(query)
+                    for upload in page where upload.objectName == name && upload.principal == right {
+                        do throws(UploadError) {
+                            try await uploads.terminate(upload.id, .open, asking: false)
+                        } catch  where [.notFound, .gone, .notOpen].contains(error.code) {
+                            continue
+                        }
+                    }
+                    last = page.last
+                    guard page.count == 100, last?.key == name.key else { break }
+                }
+            }
+        }
+    }
+
+    /// Whether a right to write has ended.
+    package func hasEnded(right: String) async throws(UploadError) -> Bool {
+        try await context.reporting(nil) { () async throws(UploadError) -> Bool in
+            try await state.hasEnded(right: right)
         }
     }
 

@@ -3,7 +3,21 @@ package import Foundation
 /// Records of uploads, from creation to end.
 ///
 /// The guarantees of `StateStore` hold for each of its ports.
+///
+/// An upload with a `writingRight` is recorded and completed only while the right lasts, and its completion may end it; if
+/// not, `insert`, `insertComplete` and `complete` throw `.conditionFailed` with nothing recorded.
 package protocol UploadRecords: Sendable {
+    /// Ends a right to write: no transaction after this one records or completes an upload under it.
+    ///
+    /// - Parameters:
+    ///   - id: See `WritingRight`; it may have ended before.
+    ///   - end: Until when the end is recorded at least.
+    /// - Throws: `.storageFull`, `.storageFailure`.
+    func endRight(_ id: String, recordedUntil end: Date) async throws(UploadError)
+
+    /// Whether a right to write has ended.
+    func hasEnded(right id: String) async throws(UploadError) -> Bool
+
     /// Records a new open upload and, with `consuming`, the use of a one-time grant; both or neither.
     ///
     /// - Throws: `.grantUsed` if the grant is already recorded; `.notFound` if the upload's bucket is not recorded;

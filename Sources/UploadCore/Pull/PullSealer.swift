@@ -30,19 +30,23 @@ package struct PullRequest: Sendable, Equatable, Codable {
     package var metadata: [String: String]
     /// `nil` in pulls of earlier versions, which were admitted for all allowed ranges.
     package var reach: PullReach?
+    /// See `Grant.storedBytes`.
+    package var storedBytes: Int64?
 
     package init(
         url: String,
         shown: String? = nil,
         headers: [Header] = [],
         metadata: [String: String] = [:],
-        reach: PullReach? = nil
+        reach: PullReach? = nil,
+        storedBytes: Int64? = nil
     ) {
         self.url = url
         self.shown = shown
         self.headers = headers
         self.metadata = metadata
         self.reach = reach
+        self.storedBytes = storedBytes
     }
 }
 

@@ -86,10 +86,10 @@ extension PullService {
                 throw .outdated(Self.changed)
             }
             guard let total = content.total ?? job.total else { throw .outdated(Self.unclear) }
-            return try await store(content, &job, upload, isLast: end == total)
+            return try await store(content, &job, upload, request, isLast: end == total)
         case .whole(let content):
             let upload = try await beginAnew(content, &job, upload, request)
-            return try await store(content, &job, upload, isLast: true)
+            return try await store(content, &job, upload, request, isLast: true)
         }
     }
 
@@ -105,7 +105,9 @@ extension PullService {
         if let total = content.total, total > limit { throw .failure(Self.tooLarge(limit)) }
         var values = upload.metadata.values
         let explicit = UploadMetadata(values: request.metadata)
-        if explicit.filename == nil { values["filename"] = content.filename }
+        // A name that no upload may have is no name.
+        let filename = content.filename.flatMap { MetadataText.isName($0) ? $0 : nil }
+        if explicit.filename == nil { values["filename"] = filename }
         if explicit.contentType == nil { values["filetype"] = content.contentType }
         let metadata = UploadMetadata(describing: values)
         try await core { () throws(UploadError) in
@@ -126,6 +128,7 @@ extension PullService {
         _ content: OriginContent,
         _ job: inout PullJob,
         _ before: Upload,
+        _ request: PullRequest,
         isLast: Bool
     ) async throws(End) -> Bool {
         let upload: Upload
@@ -145,6 +148,7 @@ extension PullService {
                 contentLength: nil,
                 finish: .explicit(isLast: isLast),
                 expecting: nil,
+                upTo: request.storedBytes,
                 from: content.source,
                 progress: renew
             )
@@ -196,7 +200,7 @@ extension PullService {
         case .disconnected, .timedOut, .invalidRequest:
             .failure(failure ?? PullFailure(error.code.name, error.message))
         case .tooLarge(let limit): .failure(Self.tooLarge(limit))
-        case .contentTypeRefused, .quotaExceeded, .rejected:
+        case .contentTypeRefused, .quotaExceeded, .rejected, .conditionFailed:
             .failure(PullFailure(error.code.name, error.message, .final))
         case .storageFull, .storageFailure, .busy, .unavailable, .tooManyRequests:
             .failure(PullFailure(error.code.name, error.message, .wait))

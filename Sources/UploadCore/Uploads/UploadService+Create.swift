@@ -195,6 +195,7 @@ extension UploadService {
             for name in names { metadata.values[name] = nil }
         }
         metadata.values.merge(grant.metadata) { _, ofApp in ofApp }
+        try MetadataText.check(metadata.values)
         // A partial upload is no file; metadata of the file comes with the final upload.
         if new.concatenation?.role == .partial { return metadata }
         if !grant.contentTypes.isEmpty {

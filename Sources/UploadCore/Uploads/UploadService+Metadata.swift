@@ -66,8 +66,9 @@ extension UploadService {
                 "The metadata would have \(size) bytes as a tus field; at most \(Self.maximumMetadata) are allowed."
             )
         }
-        if upload.concatenation?.role == .partial { return }
         let before = upload.metadata
+        try MetadataText.check(metadata.values, known: before.values)
+        if upload.concatenation?.role == .partial { return }
         if metadata.contentType == before.contentType, metadata.filename == before.filename { return }
         for policy in try await ledger.effectiveLimits(for: upload.accounts).policies.values {
             try policy.check(metadata)

@@ -139,7 +139,7 @@ struct ApsaraLinks: Sendable {
         return ApsaraDocuments(place: place, endpoint: origin) { [clock] media, seconds in
             let now = clock.now
             let grant = Grant(
-                id: ObjectGrant.videoUploadPrefix + media.id,
+                id: media.right,
                 issuer: caller.issuer,
                 subject: media.subject,
                 expiresAt: caller.lastExpiry(now.addingTimeInterval(Double(seconds))),

@@ -123,7 +123,12 @@ struct ApsaraLibrary: Sendable {
     ///
     /// - Returns: The media; `nil` if it was deleted meanwhile.
     func reopen(_ id: String, until end: Int64) async throws(UploadError) -> ApsaraMedia? {
-        guard let media = try await change(id, { $0.openUntil = max($0.openUntil, end) }) else { return nil }
+        let changed = try await change(id) { media in
+            media.openUntil = max(media.openUntil, end)
+            // "Also used to overwrite": the right with which the content came has ended.
+            if let content = media.content, content.turn == media.turn { media.turn = (media.turn ?? 0) + 1 }
+        }
+        guard let media = changed else { return nil }
         // Afterwards: a look that has not seen the change yet removes the record.
         try await open(id)
         return media
@@ -158,7 +163,8 @@ struct ApsaraLibrary: Sendable {
                 size: object.size,
                 md5: object.attributes?.entityTag.flatMap { $0.utf8.count == 32 ? $0.lowercased() : nil },
                 // Clocks of nodes differ, and events are in the order of these times.
-                storedAt: max(object.createdAt.unixMilliseconds, (found.content.content?.storedAt ?? 0) + 1)
+                storedAt: max(object.createdAt.unixMilliseconds, (found.content.content?.storedAt ?? 0) + 1),
+                turn: found.content.turn
             )
             media.modifiedAt = max(media.modifiedAt, object.createdAt.unixSeconds)
             // The event comes first: it is delivered only after the media has changed. In the other order, a gateway that
@@ -233,6 +239,8 @@ struct ApsaraLibrary: Sendable {
             }
             let media = current.content
             if let reference = media.labels.referenceID { try await giveUp(reference, of: media) }
+            let expiry = Date(timeIntervalSince1970: Double(media.openUntil))
+            try await objects.endRight(media.right, to: [media.name], until: expiry)
             try await endUploads(of: media)
             _ = try await objects.removeObject(media.name)
             // Until the last credentials have ended, bytes can come that must be removed.

@@ -21,6 +21,8 @@ struct ApsaraMedia: Sendable, Equatable, Codable {
         var md5: String?
         /// Unix milliseconds.
         var storedAt: Int64
+        /// See `ApsaraMedia.turn`.
+        var turn: Int?
     }
 
     /// What the app says of it.
@@ -74,10 +76,15 @@ struct ApsaraMedia: Sendable, Equatable, Codable {
     var modifiedAt: Int64
     /// Unix seconds: until then content may arrive, so readers look for it.
     var openUntil: Int64
+    /// How often the right to write was given anew, because content was there; `nil` for never.
+    var turn: Int?
     /// Whether it is being deleted, or was: then it is no longer there for anybody.
     var isDeleted = false
 
     static let recordKind = "aliyun media"
+
+    /// The right to write its object, which ends with that.
+    var right: String { WritingRight.End.withObject.grantID(for: id, turn: turn ?? 0) }
 
     var name: ObjectName { ObjectName(bucket: bucket, key: key) }
 

@@ -125,12 +125,13 @@ struct ApsaraUploads: Sendable {
         }
     }
 
-    /// The grant of an upload; it has the same id after each refresh, so uploads go on with other credentials.
+    /// The grant of an upload; it has the same id after each refresh, so uploads go on with other credentials, until
+    /// content is there: the next refresh then is for other content, and gives the right to write anew.
     func grant(for media: ApsaraMedia, by caller: ApsaraCaller, until end: Date) -> Grant {
         var types: [String] = []
         if case .session(let grant) = caller.identity { types = grant.upload.contentTypes }
         return Grant(
-            id: ObjectGrant.videoUploadPrefix + media.id,
+            id: media.right,
             // Not the key that began it, which may have been revoked since.
             issuer: caller.issuer,
             subject: media.subject,

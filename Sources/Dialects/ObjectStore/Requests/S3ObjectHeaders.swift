@@ -91,8 +91,11 @@ extension S3ObjectHeaders {
             values[String(header.dropFirst(Self.userPrefix.count))] = value
         }
         if let type = contentType { values["filetype"] = type }
-        if let file = name.key.split(separator: "/").last, values["filename"] == nil {
-            values["filename"] = String(file)
+        // A key may have control characters, and the name of a file may not.
+        if let file = name.key.split(separator: "/").last.map(String.init), values["filename"] == nil,
+            MetadataText.isName(file)
+        {
+            values["filename"] = file
         }
         var new = NewUpload(
             dialect: vendor.storeName,

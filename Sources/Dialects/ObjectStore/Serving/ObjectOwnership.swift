@@ -15,14 +15,28 @@ package protocol ObjectOwnership: Sendable {
     func stored(_ name: ObjectName) async
 }
 
+/// Several video services.
+package struct ObjectOwners: ObjectOwnership {
+    private let all: [any ObjectOwnership]
+
+    package init(_ all: [any ObjectOwnership]) { self.all = all }
+
+    package func admit(_ name: ObjectName) async throws(UploadError) -> ObjectAdmission? {
+        for owner in all { if let admission = try await owner.admit(name) { return admission } }
+        return nil
+    }
+
+    package func stored(_ name: ObjectName) async { for owner in all { await owner.stored(name) } }
+}
+
 /// What the owner of an object knows of it before it arrives.
 package struct ObjectAdmission: Sendable, Equatable {
-    /// Seconds for which an upload in parts is to be kept at least.
-    package let keptFor: TimeInterval
+    /// Seconds for which an upload in parts is to be kept at least; `nil` for no longer than others.
+    package let keptFor: TimeInterval?
     /// For a client that does not know the type; `nil` if it is not known here either.
     package let contentType: String?
 
-    package init(keptFor: TimeInterval, contentType: String?) {
+    package init(keptFor: TimeInterval?, contentType: String?) {
         self.keptFor = keptFor
         self.contentType = contentType
     }

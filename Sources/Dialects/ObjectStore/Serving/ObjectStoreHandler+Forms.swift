@@ -67,7 +67,12 @@ extension ObjectStoreHandler {
         let callback = try callback(of: form, policy, about: subject)
         let content = try Self.content(opened.file, policy, try ObjectChecksum.declared(described))
         let condition: ObjectCondition? = described.forbidsOverwrite ? .isAbsent : nil
-        let object = try await store(name, headers, content, condition, under: grant, for: form.vendor)
+        let object: Upload
+        do throws(ObjectError) {
+            object = try await store(name, headers, content, condition, under: grant, for: form.vendor)
+        } catch {
+            throw Self.refusal(error, under: grant, condition, for: form.vendor)
+        }
         let response = Self.response(form, name, object, baseURL(request), redirects: callback == nil)
         return await self.response(callback, of: StoredObject(subject: subject, upload: object), with: response)
     }

@@ -153,9 +153,25 @@ package struct ObjectStoreHandler: RequestHandler {
             return try await response(call)
         } catch {
             if error.code == .noSuchKey || error.code == .noSuchUpload { try await requireBucket(bucket) }
-            guard error.code == .preconditionFailed, call.command.write.forbidsOverwrite else { throw error }
+            let write = call.command.write
+            let refusal = Self.refusal(error, under: call.grant, write.condition, for: call.vendor)
+            guard refusal.code == .preconditionFailed, write.forbidsOverwrite else { throw refusal }
             throw ObjectError(call.vendor.profile.errors.forbiddenOverwrite)
         }
+    }
+
+    /// An error of storing an object: if the right to write has ended, what the vendor answers where nothing can be
+    /// replaced.
+    static func refusal(
+        _ error: ObjectError,
+        under grant: Grant,
+        _ condition: ObjectCondition?,
+        for vendor: Vendor
+    ) -> ObjectError {
+        guard error.code == .preconditionFailed, condition == nil, WritingRight(grantID: grant.id) != nil else {
+            return error
+        }
+        return ObjectError(vendor.profile.errors.forbiddenOverwrite, UploadError.rightEnded.message)
     }
 
     private func response(_ call: ObjectCall) async throws(ObjectError) -> Response {

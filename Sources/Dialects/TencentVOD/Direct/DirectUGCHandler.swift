@@ -105,7 +105,7 @@ struct DirectUGCHandler: UGCResponder {
         metadata["sourceContext"] = signer.parameters.sourceContext
         metadata["sessionContext"] = signer.parameters.sessionContext
         return Grant(
-            id: "tencent_" + signer.id,
+            id: WritingRight.End.whenCommitted.grantID(for: signer.id),
             subject: subject(of: signer),
             expiresAt: .distantFuture,
             metadata: metadata,

@@ -134,12 +134,17 @@ struct VODLibrary: Sendable {
                 guard try await records.replace(marked.record) else { continue }
                 found = marked.next
             }
+            // A commit has ended it, but not one of an earlier version.
+            let end = record.createdAt.addingTimeInterval(VODUploads.longestUpload)
+            let names = found.content.keys.map { ObjectName(bucket: found.content.bucket, key: $0) }
+            for session in [found.content.fileID, found.content.coverSession].compactMap({ $0 }) {
+                try await objects.endRight(VODSession.right(session), to: names, until: end)
+            }
             for object in found.content.keys {
                 _ = try await objects.removeObject(ObjectName(bucket: found.content.bucket, key: object))
             }
             // What remains keeps a commit that is under way, or is repeated, from making the media anew; by this time
             // its session has ended.
-            let end = record.createdAt.addingTimeInterval(VODUploads.longestUpload)
             _ = try await records.replace(found.replaced(by: found.content.remains, until: end).record)
         }
         _ = try await records.removeRecord(Self.removal, key)

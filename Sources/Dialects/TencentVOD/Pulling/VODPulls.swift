@@ -73,7 +73,12 @@ struct VODPulls: Sendable {
         // Before the pull, so that what it brings is found wherever the gateway dies.
         _ = try await records.insert(DialectRecord(kind: Self.open, key: key, text: "{}", createdAt: now), at: now)
         bell.ring()
-        var new = starter.upload(from: url, within: reach, metadata: file.newUpload.metadata.values)
+        var new = starter.upload(
+            from: url,
+            within: reach,
+            metadata: file.newUpload.metadata.values,
+            contentTypes: signer.contentTypes
+        )
         new.object = NewObject(ObjectName(bucket: task.bucket, key: video.key))
         do throws(UploadError) {
             let grant = signer.grant(for: task.fileID, until: .distantFuture)

@@ -40,6 +40,7 @@ struct VODFailure: Error, Sendable, Equatable {
         switch error.code {
         case .tooLarge, .contentTypeRefused, .quotaExceeded, .forbidden, .rejected:
             self.init(.notAllowed, error.message)
+        case .invalidRequest: self.init(.invalidRequest, error.message)
         case .tooManyRequests: self.init(.tooManyRequests, error.message)
         default: return nil
         }

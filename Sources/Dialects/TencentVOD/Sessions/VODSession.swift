@@ -63,10 +63,24 @@ struct VODSession: Sendable, Equatable, Codable {
     var validUntil: Int64
     /// Set by the first commit that found all bytes: the session cannot be resumed any more.
     var isCommitted = false
+    /// How often the right to write was given anew; `nil` for never.
+    ///
+    /// It is, if a commit ended it, and the gateway died before the commit was recorded.
+    var turn: Int?
 
     static let kind = "tencent session"
 
     var files: [VODFile] { [video, cover].compactMap { $0 } }
+
+    /// What a commit ends.
+    var right: String { Self.right(fileID, turn: turn) }
+
+    static func right(_ fileID: String, turn: Int? = nil) -> String {
+        WritingRight.End.whenCommitted.grantID(for: fileID, turn: turn ?? 0)
+    }
+
+    /// The names of the objects of its files.
+    var objectNames: [ObjectName] { files.map { ObjectName(bucket: bucket, key: $0.key) } }
 
     /// The id of the media that a commit makes or changes.
     var mediaID: String { replacing ?? fileID }

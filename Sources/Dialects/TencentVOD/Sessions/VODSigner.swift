@@ -48,17 +48,19 @@ struct VODSigner: Sendable {
     ///
     /// - Parameters:
     ///   - fileID: The id of the media that it is for.
+    ///   - turn: See `VODSession.turn`.
     ///   - end: When the credentials expire.
     /// - Returns: The grant.
-    func grant(for fileID: String, until end: Date) -> Grant {
+    func grant(for fileID: String, turn: Int? = nil, until end: Date) -> Grant {
         var metadata = ["fileId": fileID]
         metadata["sourceContext"] = parameters.sourceContext
         metadata["sessionContext"] = parameters.sessionContext
         return Grant(
-            id: "tencent_" + fileID,
+            id: VODSession.right(fileID, turn: turn),
             issuer: issuer,
             subject: owner.subject,
             maximumBytes: maximumBytes,
+            contentTypes: contentTypes,
             expiresAt: end,
             metadata: metadata,
             // The signer's clock may be ahead.

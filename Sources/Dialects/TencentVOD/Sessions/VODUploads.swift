@@ -164,8 +164,7 @@ struct VODUploads: Sendable {
 
     /// Checks limits and quotas before a byte is sent.
     func admit(_ file: VODFile, of session: VODSession, by signer: VODSigner) async throws {
-        var grant = signer.grant(for: session.fileID, until: .distantFuture)
-        grant.contentTypes = signer.contentTypes
+        let grant = signer.grant(for: session.fileID, until: .distantFuture)
         do throws(UploadError) {
             let wanted = VODNewFile(name: file.name, type: file.type, size: file.size)
             try await uploads.checkAdmission(of: wanted.newUpload, under: grant)
@@ -192,6 +191,8 @@ struct VODUploads: Sendable {
             try await use(signer, for: found.content.fileID)
             var session = found.content
             session.validUntil = extendedEnd(of: found, at: now)
+            // A commit has ended the right, and died before it was recorded.
+            if try await objects.hasEnded(right: session.right) { session.turn = (session.turn ?? 0) + 1 }
             // If not, another request has moved the end on, or committed it.
             guard try await records.replace(found.replaced(by: session, until: end(of: session)).record) else {
                 continue
@@ -228,7 +229,7 @@ struct VODUploads: Sendable {
         // Nothing can be sent after the session, when nothing would remove it.
         let seconds = min(now.unixSeconds + place.certificateSeconds, session.validUntil)
         let end = Date(timeIntervalSince1970: Double(seconds))
-        var upload = signer.grant(for: session.fileID, until: end)
+        var upload = signer.grant(for: session.fileID, turn: session.turn, until: end)
         // What was announced is what may be sent; a client that announced nothing has the limit of its signature.
         if let largest = session.files.map({ $0.size ?? .max }).max(), largest < .max {
             upload.maximumBytes = min(upload.maximumBytes ?? .max, largest)
@@ -290,6 +291,10 @@ struct VODUploads: Sendable {
             if let media = try await committed(session, by: signer) {
                 return Committed(media: media, session: session)
             }
+            // A commit that comes too early ends nothing.
+            try await checkArrival(of: session)
+            // From here on nothing that was sent under the session's certificates changes what is committed.
+            try await endRight(of: session)
             try await checkArrival(of: session)
             session.isCommitted = true
             // Cleaning up does not begin before this end, so it cannot remove what is being committed.
@@ -299,6 +304,11 @@ struct VODUploads: Sendable {
             }
             return Committed(media: try await record(session, by: signer), session: session)
         }
+    }
+
+    /// Ends the right of all certificates of a session.
+    private func endRight(of session: VODSession) async throws(UploadError) {
+        try await objects.endRight(session.right, to: session.objectNames, until: end(of: session))
     }
 
     /// The media of a session, if an earlier commit recorded it.
@@ -412,6 +422,7 @@ struct VODUploads: Sendable {
         ended.validUntil = 0
         // From here on no commit succeeds. If a commit was faster, it has extended the session.
         guard try await records.replace(found.replaced(by: ended, until: end(of: session)).record) else { return }
+        try await endRight(of: session)
         let media = try await library.media(session.mediaID, of: session.owner.application)?.content
         for file in session.files where media?.has(file) != true {
             _ = try await objects.removeObject(ObjectName(bucket: session.bucket, key: file.key))

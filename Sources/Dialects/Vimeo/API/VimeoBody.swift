@@ -48,7 +48,9 @@ struct VimeoBody: Equatable {
             throw .malformed("The body must be one JSON object, or a form.")
         }
         // A browser or a proxy may read another of two equal names.
-        if let name = JSONNames.repeated(in: json)?.first { throw .malformed("The member \(name) occurs twice.") }
+        if let name = JSONNames.repeated(in: json, isDeep: true)?.first {
+            throw .malformed("The member \(name) occurs twice.")
+        }
         self.init(members)
     }
 
@@ -64,22 +66,27 @@ struct VimeoBody: Equatable {
         var members: [String: JSONValue] = [:]
         for item in items.items {
             let path = item.name.split(separator: ".", omittingEmptySubsequences: false).prefix(6).map(String.init)
-            members = Self.setting(.string(item.value), at: path[...], in: members)
+            guard let added = Self.adding(.string(item.value), at: path[...], to: members) else {
+                throw .malformed("The member \(item.name.prefix(64)) occurs twice.")
+            }
+            members = added
         }
         self.init(members)
     }
 
-    private static func setting(_ value: JSONValue, at path: ArraySlice<String>, in members: [String: JSONValue])
-        -> [String: JSONValue]
+    /// - Returns: `nil` if there is a value at the path, above it or below it: as in JSON, no member has two values.
+    private static func adding(_ value: JSONValue, at path: ArraySlice<String>, to members: [String: JSONValue])
+        -> [String: JSONValue]?
     {
         guard let name = path.first else { return members }
         var members = members
-        if path.count == 1 {
-            members[name] = value
-        } else {
-            var inner: [String: JSONValue] = [:]
-            if case .object(let known)? = members[name] { inner = known }
-            members[name] = .object(setting(value, at: path.dropFirst(), in: inner))
+        switch (members[name], path.count) {
+        case (nil, 1): members[name] = value
+        case (nil, _): members[name] = adding(value, at: path.dropFirst(), to: [:]).map { .object($0) }
+        case (.object(let inner)?, 2...):
+            guard let added = adding(value, at: path.dropFirst(), to: inner) else { return nil }
+            members[name] = .object(added)
+        default: return nil
         }
         return members
     }

@@ -54,7 +54,7 @@ extension VimeoVideoCalls {
             guard call.caller.maySee(begunBy: video.principal) else { throw VimeoFailure.notFound }
         case .delete:
             try call.caller.require(.edit)
-            guard try await library.attachments.remove(found) else { throw VimeoFailure.notFound }
+            guard try await library.remove(found, from: entry) else { throw VimeoFailure.notFound }
             return Response(204)
         case .patch:
             try call.caller.require(.edit)

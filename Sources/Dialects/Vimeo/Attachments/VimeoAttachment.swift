@@ -32,8 +32,7 @@ struct VimeoAttachment: Sendable, Equatable, Codable {
     var principal: String
     /// Of the core; `nil` until its bytes are there.
     var uploadID: String?
-    /// Uploads whose bytes are coming; one that is complete takes the place of `uploadID`, whether that is recorded or
-    /// not.
+    /// Uploads whose bytes are coming; the first that is complete is `uploadID`, whether that is recorded or not.
     var coming: [String]?
     /// Of a text track.
     var type: String?

@@ -43,31 +43,28 @@ struct VimeoAttachments: Sendable {
 
     /// Records a new one, without bytes.
     ///
+    /// `VimeoLibrary.add` counts it before.
+    ///
     /// - Returns: Whether its id was free.
-    /// - Throws: `VimeoFailure` if the video has too many; `UploadError`.
-    func insert(_ attachment: VimeoAttachment, of video: VimeoVideo) async throws -> Bool {
-        guard try await all(attachment.kind, of: video).count < Self.most else {
-            throw VimeoFailure(
-                403,
-                nil,
-                "The video has too many of them.",
-                "Delete some first; \(Self.most) are allowed."
-            )
-        }
+    func insert(_ attachment: VimeoAttachment) async throws(UploadError) -> Bool {
         let now = clock.now
         let record = CodedRecord(attachment.kind.recordKind, attachment.recordKey, attachment, at: now, until: nil)
         return try await records.insert(record.record, at: now)
     }
 
-    /// Stores bytes, in the place of those before.
+    /// Stores the bytes, once: the right to send them ends with the first that are complete.
     ///
-    /// - Throws: `VimeoFailure` 404 if it was removed meanwhile; the errors of `UploadService.append`.
+    /// As many bytes again are a repeated request whose response was lost, and change nothing.
+    ///
+    /// - Throws: `VimeoFailure` 404 if it was removed meanwhile, 409 if it has other bytes; the errors of
+    ///   `UploadService.append`.
     func put(_ source: any ByteSource, type: String, to found: CodedRecord<VimeoAttachment>, of video: VimeoVideo)
         async throws
     {
-        let attachment = found.content
+        let attachment = try await settled(found.content).attachment
+        if attachment.uploadID != nil { return try await check(try await Self.count(source), repeats: attachment) }
         var values = ["vimeo_uri": attachment.uri(of: video), "filetype": type]
-        values["filename"] = attachment.name
+        values["filename"] = attachment.name.flatMap { MetadataText.isName($0) ? $0 : nil }
         let grant = Grant(
             id: attachment.principal,
             issuer: attachment.issuer,
@@ -85,7 +82,11 @@ struct VimeoAttachments: Sendable {
         let upload = try await uploads.create(new, under: grant)
         do {
             // Before the bytes, so that whoever removes it ends this upload, too.
-            try await settle(found, with: upload.id.text)
+            let current = try await settle(found, with: upload.id.text)
+            if current.uploadID != nil {
+                await uploads.discard(upload.id, .open)
+                return try await check(try await Self.count(source), repeats: current)
+            }
             let stored = try await uploads.append(
                 to: upload.id,
                 at: 0,
@@ -101,22 +102,56 @@ struct VimeoAttachments: Sendable {
             await uploads.discard(upload.id, .open)
             throw await quota.refusal(error, of: video) ?? error
         }
-        try await settle(found)
+        let kept = try await settle(found)
+        if kept.uploadID == upload.id.text { return }
+        // Another request was faster.
+        try await check(try await uploads.recorded(upload.id).length ?? 0, repeats: kept)
     }
+
+    /// - Throws: `VimeoFailure` 409 unless an attachment has as many bytes.
+    private func check(_ count: Int64, repeats attachment: VimeoAttachment) async throws {
+        if let id = attachment.uploadID, try await uploads.recorded(id)?.length == count { return }
+        throw VimeoFailure(
+            409,
+            nil,
+            "The link was used.",
+            "Its bytes have come; for other bytes create another picture or text track."
+        )
+    }
+
+    /// The number of bytes of a content, which are dropped.
+    private static func count(_ source: any ByteSource) async throws(UploadError) -> Int64 {
+        if let remaining = source.remaining { return remaining }
+        var count: Int64 = 0
+        do throws(SourceFailure) {
+            while let piece = try await source.next(maximum: 1 << 16), count < mostDropped {
+                count += Int64(piece.count)
+            }
+        } catch {
+            throw UploadError(error)
+        }
+        return count
+    }
+
+    /// Bytes; a picture or a text track that is larger is no repeated one.
+    private static let mostDropped: Int64 = 64 << 20
 
     /// The most uploads of an attachment at the same time.
     private static let mostComing = 8
 
-    /// Records which upload has the bytes, ends those before, and forgets those that have ended.
+    /// Records which upload has the bytes, ends those that came later, and forgets those that have ended.
     ///
     /// - Parameters:
     ///   - found: Read at some time.
-    ///   - new: An upload whose bytes are about to come.
+    ///   - new: An upload whose bytes are about to come; not recorded if there are bytes.
+    /// - Returns: What is recorded.
     /// - Throws: `VimeoFailure` 404 if it was removed meanwhile, 409 if too many come at once; `UploadError`.
-    private func settle(_ found: CodedRecord<VimeoAttachment>, with new: String? = nil) async throws {
+    @discardableResult
+    private func settle(_ found: CodedRecord<VimeoAttachment>, with new: String? = nil) async throws -> VimeoAttachment
+    {
         while let current = try await one(found.content.kind, at: found.record.key) {
             var (changed, obsolete) = try await settled(current.content)
-            if let new {
+            if let new, changed.uploadID == nil {
                 guard changed.coming?.count ?? 0 < Self.mostComing else {
                     throw VimeoFailure(
                         409,
@@ -127,15 +162,15 @@ struct VimeoAttachments: Sendable {
                 }
                 changed.coming = (changed.coming ?? []) + [new]
             }
-            if changed == current.content { return }
+            if changed == current.content { return changed }
             // Before they are forgotten.
             for id in obsolete { try await uploads.end(id) }
-            if try await records.replace(current.replaced(by: changed, until: nil).record) { return }
+            if try await records.replace(current.replaced(by: changed, until: nil).record) { return changed }
         }
         throw VimeoFailure.notFound
     }
 
-    /// An attachment with the last of its complete uploads, and the uploads whose place it took.
+    /// An attachment with the first of its complete uploads, and those that were too late.
     func settled(_ recorded: VimeoAttachment) async throws(UploadError)
         -> (attachment: VimeoAttachment, obsolete: [String])
     {
@@ -145,8 +180,7 @@ struct VimeoAttachments: Sendable {
         for text in recorded.coming ?? [] {
             guard let upload = try await uploads.recorded(text) else { continue }
             if upload.state == .completed {
-                if let before = attachment.uploadID { obsolete.append(before) }
-                attachment.uploadID = text
+                if attachment.uploadID == nil { attachment.uploadID = text } else { obsolete.append(text) }
             } else if upload.isAlive {
                 attachment.coming = (attachment.coming ?? []) + [text]
             }

@@ -17,7 +17,8 @@ extension VimeoBroker {
         if let url = new.redirectURL { upload["redirect_url"] = .string(url) }
         if let link = new.link { upload["link"] = .string(link) }
         let members = body.labels.merging(["upload": .object(upload)]) { $1 }
-        let admission = try await admit(new.fileName ?? new.labels.name, new.contentType, new.size, call)
+        let title = new.labels.name.flatMap { MetadataText.isName($0) ? $0 : nil }
+        let admission = try await admit(new.fileName ?? title, new.contentType, new.size, call)
         do {
             let made = try await upstream.create(
                 "/me/videos",

@@ -51,7 +51,7 @@ struct VimeoUploads: Sendable {
             replaces: new.replaces,
             modifiedAt: clock.now.unixSeconds
         )
-        video.metadata["filename"] = new.fileName ?? new.labels.name
+        video.metadata["filename"] = new.fileName ?? new.labels.name.flatMap { MetadataText.isName($0) ? $0 : nil }
         video.metadata["filetype"] = new.contentType
         while true {
             video.id = VimeoVideo.newID(at: clock.now)
@@ -104,7 +104,12 @@ struct VimeoUploads: Sendable {
         if let problem = starter.problem(with: link, within: reach) {
             throw VimeoFailure.invalid("upload.link", problem)
         }
-        var new = starter.upload(from: link, within: reach, metadata: video.metadata)
+        var new = starter.upload(
+            from: link,
+            within: reach,
+            metadata: video.metadata,
+            storedBytes: caller.grant.storedBytes
+        )
         new.keptFor = library.lifetime
         // The bytes are not sent by the client.
         var grant = caller.grant

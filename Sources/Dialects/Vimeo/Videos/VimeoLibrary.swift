@@ -1,4 +1,5 @@
 internal import Foundation
+internal import HTTPWire
 internal import UploadCore
 internal import VODKit
 
@@ -189,13 +190,63 @@ struct VimeoLibrary: Sendable {
         attachment: VimeoAttachment, video: VimeoVideo
     ) {
         var attachment = attachment
-        while try await !attachments.insert(attachment, of: entry.video) {
+        while true {
+            try await takePlace(for: attachment, in: entry)
+            if try await attachments.insert(attachment) { break }
+            // The place is that of the one with this id.
             attachment.id = VimeoVideo.newID(at: clock.now)
         }
         // A deletion that begins later finds the attachment; one that began before may have missed it.
         if let current = try await self.entry(at: entry.record.record.key) { return (attachment, current.video) }
         try await attachments.removeAll(of: entry.video)
         throw VimeoFailure.notFound
+    }
+
+    /// Counts an attachment in the record of its video, so that of several at once no more are added than there is room for.
+    ///
+    /// - Throws: `VimeoFailure` 404 if the video was deleted, 403 if it has too many; `UploadError`.
+    private func takePlace(for attachment: VimeoAttachment, in entry: VimeoEntry) async throws {
+        let known = Set(try await attachments.all(attachment.kind, of: entry.video).map(\.id))
+        let now = clock.now.unixSeconds
+        var isFull = false
+        let changed = try await change(entry) { video in
+            var places = video.places(of: attachment.kind) ?? known.sorted().map { VimeoVideo.Place(id: $0, since: 0) }
+            isFull = false
+            if places.contains(where: { $0.id == attachment.id }) { return video }
+            if places.count >= VimeoAttachments.most {
+                // Of those that are not there, some may be about to be added.
+                places.removeAll { !known.contains($0.id) && now - $0.since > Self.longestAddition }
+            }
+            isFull = places.count >= VimeoAttachments.most
+            if isFull { return nil }
+            places.append(VimeoVideo.Place(id: attachment.id, since: now))
+            return video.with(places, of: attachment.kind)
+        }
+        if isFull {
+            throw VimeoFailure(
+                403,
+                nil,
+                "The video has too many of them.",
+                "Delete some first; \(VimeoAttachments.most) are allowed."
+            )
+        }
+        if changed == nil { throw VimeoFailure.notFound }
+    }
+
+    /// Seconds after which an attachment that was counted and is not there was never added, or was removed.
+    private static let longestAddition: Int64 = 600
+
+    /// Removes a picture or a text track with its bytes, and makes room for another one.
+    ///
+    /// - Returns: Whether it was there.
+    func remove(_ found: CodedRecord<VimeoAttachment>, from entry: VimeoEntry) async throws(UploadError) -> Bool {
+        guard try await attachments.remove(found) else { return false }
+        _ = try await change(entry) { video in
+            guard var places = video.places(of: found.content.kind) else { return nil }
+            places.removeAll { $0.id == found.content.id }
+            return video.with(places, of: found.content.kind)
+        }
+        return true
     }
 
     private static let openKind = "vimeo open"
