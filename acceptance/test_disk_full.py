@@ -21,8 +21,8 @@ def small_disk(tmp_path):
 
 @pytest.fixture(params=["tmpfs", "ext4"])
 def larger_disk(request, tmp_path):
-    """Space for more than what a fast upload reserves."""
-    with small(tmp_path / "disk", request.param, 4 * SIZE) as folder:
+    """Space for more than what a fast upload reserves, and for the reserve."""
+    with small(tmp_path / "disk", request.param, 5 * SIZE) as folder:
         yield folder
 
 

@@ -24,6 +24,7 @@ internal import Glibc
 ///   store                 the mark that the state also has, see StoreBinding; JSON
 ///   quarantine/<yyyy-mm-dd>/<id>…   files of blobs without a record that were found on that day, with their original
 /// names
+///   reserve               space that is kept for deletions, see SpaceReserve
 ///   restoring             mark, there until `sluice restore` has filled the directory
 ///   migrated              list of blobs that were copied into a store, see MigratedBlobs; exists from the first
 /// migration on
@@ -31,6 +32,8 @@ internal import Glibc
 package struct DataDirectory: Sendable {
     /// As passed to the initialiser.
     package let root: String
+    /// The directory itself: everything below is opened relative to it, and no link there is followed.
+    package let anchor: AnchoredDirectory
     /// The lock is held while this descriptor is open.
     private let lock: OpenFile
     /// Paths that other users could read or write until now: see `PrivatePath`.
@@ -38,18 +41,22 @@ package struct DataDirectory: Sendable {
 
     /// Creates missing directories and locks the data directory against a second process.
     ///
-    /// - Throws: `.inUse` if another process has locked it.
+    /// Its owner and mode are checked before anything in it is opened.
+    ///
+    /// - Throws: `.inUse` if another process has locked it; `.unusable` also if another user could have put files there.
     package init(at root: String) throws(DataDirectoryError) {
         self.root = root
-        let io = BlockingIO.onCallingThread
+        let plain = BlockingIO.onCallingThread
         do throws(SystemError) {
-            try Self.makeRoot(root, io)
+            try Self.makeRoot(root, plain)
         } catch {
             throw .unusable(directory: root, reason: "\(error)")
         }
+        anchor = try Self.open(root, plain)
+        let io = plain.anchored(in: anchor)
         // Before anything is written into it.
-        var tightened = try Self.makePrivate(root, in: root) ? [root] : []
-        self.lock = try Self.takeLock(in: root, io)
+        var tightened = try Self.makePrivate(anchor, root, io) ? [root] : []
+        lock = try Self.takeLock(in: root, io)
         // With the lock, because a restore has it while it makes the mark.
         try Self.checkRestored(root, io)
         do throws(SystemError) {
@@ -57,7 +64,7 @@ package struct DataDirectory: Sendable {
         } catch {
             throw .unusable(directory: root, reason: "\(error)")
         }
-        for name in Self.secretNames where try Self.makePrivate(root + "/" + name, in: root) {
+        for name in Self.secretNames where try Self.makePrivate(root + "/" + name, in: root, io) {
             tightened.append(root + "/" + name)
         }
         self.tightened = tightened
@@ -69,14 +76,58 @@ package struct DataDirectory: Sendable {
     package init(reading root: String) throws(DataDirectoryError) {
         self.root = root
         tightened = []
-        let io = BlockingIO.onCallingThread
+        let plain = BlockingIO.onCallingThread
+        anchor = try Self.open(root, plain)
+        lock = anchor.file
+        let io = plain.anchored(in: anchor)
         do throws(SystemError) {
-            lock = try io.open(root, O_RDONLY | O_DIRECTORY)
             _ = try io.entries(of: root + "/blobs")
         } catch {
             throw .unusable(directory: root, reason: "\(error)")
         }
         try Self.checkRestored(root, io)
+    }
+
+    private static func open(_ root: String, _ io: BlockingIO) throws(DataDirectoryError) -> AnchoredDirectory {
+        do throws(SystemError) {
+            return AnchoredDirectory(try io.open(root, O_RDONLY | O_DIRECTORY), path: root)
+        } catch {
+            throw .unusable(directory: root, reason: "\(error)")
+        }
+    }
+
+    /// For calls on the calling thread.
+    private var io: BlockingIO { BlockingIO.onCallingThread.anchored(in: anchor) }
+
+    /// Space that is kept for work that frees space; it is made if it is missing, as far as there is room.
+    ///
+    /// - Returns: `nil` if it cannot be opened.
+    package func reserve() -> SpaceReserve? {
+        guard let file = try? io.open(Self.reservePath(in: root), O_RDWR | O_CREAT),
+            (try? Self.isOwn(file, io)) ?? false
+        else {
+            return nil
+        }
+        let reserve = SpaceReserve(file)
+        reserve.fill(io)
+        return reserve
+    }
+
+    /// Whether a file whose content will be replaced is nobody else's.
+    private static func isOwn(_ file: OpenFile, _ io: BlockingIO) throws(SystemError) -> Bool {
+        let status = try io.status(of: file)
+        return status.mode & S_IFMT == S_IFREG && status.links == 1 && status.owner == geteuid()
+    }
+
+    /// The same for a command beside a gateway, which uses what is there.
+    package static func reserve(in root: String) -> SpaceReserve? {
+        let io = BlockingIO.onCallingThread
+        guard let file = try? io.open(reservePath(in: root), O_RDWR | O_NOFOLLOW | O_NONBLOCK),
+            let status = try? io.status(of: file), status.mode & S_IFMT == S_IFREG, status.links == 1
+        else {
+            return nil
+        }
+        return SpaceReserve(file)
     }
 
     // MARK: Restoring
@@ -86,7 +137,10 @@ package struct DataDirectory: Sendable {
     /// - Throws: `.inUse` if a gateway or another restore has locked it; `.unusable` if it has other content.
     package init(restoring root: String) throws(DataDirectoryError) {
         self.root = root
-        let io = BlockingIO.onCallingThread
+        let plain = BlockingIO.onCallingThread
+        anchor = try Self.open(root, plain)
+        let io = plain.anchored(in: anchor)
+        _ = try Self.makePrivate(anchor, root, io)
         // Before the lock adds a file to a directory with content, and again with the lock, which decides.
         try Self.checkVacant(root, io)
         lock = try Self.takeLock(in: root, io)
@@ -103,21 +157,20 @@ package struct DataDirectory: Sendable {
     /// Removes what a restore has put into the directory: everything but its lock and its mark.
     package func removeRestored() {
         let kept = [Self.lockName, Self.restoringName]
-        for name in (try? BlockingIO.onCallingThread.entries(of: root)) ?? [] where !kept.contains(name) {
+        for name in (try? io.entries(of: root)) ?? [] where !kept.contains(name) {
             try? FileManager.default.removeItem(atPath: root + "/" + name)
         }
     }
 
     /// Removes the mark after everything in the directory is on stable storage; from then on a gateway can use it.
     package func finishRestoring() throws(SystemError) {
-        let io = BlockingIO.onCallingThread
         try io.synchronizeFileSystem(of: root)
         try io.remove(Self.restoringPath(in: root))
         try io.synchronizeDirectory(root)
     }
 
     /// Removes the mark of a directory in which nothing is left.
-    package func cancelRestoring() { try? BlockingIO.onCallingThread.remove(Self.restoringPath(in: root)) }
+    package func cancelRestoring() { try? io.remove(Self.restoringPath(in: root)) }
 
     private static func checkVacant(_ root: String, _ io: BlockingIO) throws(DataDirectoryError) {
         let names: [String]
@@ -142,16 +195,38 @@ package struct DataDirectory: Sendable {
 
     private static let lockName = "lock"
     private static let restoringName = "restoring"
+    private static let reserveName = "reserve"
 
     /// Files with secrets or with data from clients.
     package static let secretNames = [
         "master.secret", "admin.key", "state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "lock", "blobs", "spool",
     ]
 
-    /// - Returns: Whether other users had access to it.
-    private static func makePrivate(_ path: String, in root: String) throws(DataDirectoryError) -> Bool {
+    /// Checks that no other user can have put anything into the directory, and takes their access away.
+    ///
+    /// - Returns: Whether they could read it.
+    private static func makePrivate(
+        _ directory: AnchoredDirectory,
+        _ root: String,
+        _ io: BlockingIO
+    ) throws(DataDirectoryError) -> Bool {
         do throws(PrivatePath.Failure) {
-            return try PrivatePath.tighten(path)
+            return try PrivatePath.tighten(directory.file, named: root) { () throws(SystemError) in
+                try io.entries(of: root).isEmpty
+            }
+        } catch {
+            throw .unusable(directory: root, reason: error.description)
+        }
+    }
+
+    /// - Returns: Whether other users had access to it.
+    private static func makePrivate(
+        _ path: String,
+        in root: String,
+        _ io: BlockingIO
+    ) throws(DataDirectoryError) -> Bool {
+        do throws(PrivatePath.Failure) {
+            return try PrivatePath.tighten(path, io)
         } catch {
             throw .unusable(directory: root, reason: error.description)
         }
@@ -171,6 +246,8 @@ package struct DataDirectory: Sendable {
 
     /// The path of the database; also for commands that read it while a server runs.
     package static func statePath(in root: String) -> String { root + "/state.sqlite" }
+
+    private static func reservePath(in root: String) -> String { root + "/" + reserveName }
 
     private static func restoringPath(in root: String) -> String { root + "/" + restoringName }
 
@@ -221,7 +298,7 @@ package struct DataDirectory: Sendable {
     /// Whether the file system can store a `DurableRecord` with each blob.
     package var keepsDurableRecords: Bool {
         // If this fails, a later call that needs it fails too and reports the error.
-        (try? BlockingIO.onCallingThread.canKeepRecords(beside: lock)) ?? true
+        (try? io.canKeepRecords(beside: lock)) ?? true
     }
 
     /// Like `keepsDurableRecords`, for a directory that may be about to become one.
@@ -257,6 +334,7 @@ package struct DataDirectory: Sendable {
         let path = root + "/" + lockName
         do throws(SystemError) {
             let file = try io.open(path, O_RDWR | O_CREAT)
+            guard try isOwn(file, io) else { throw SystemError("open", errno: ELOOP) }
             try io.lock(file)
             try io.truncate(file, to: 0)
             let (_, failure) = io.write(Array("\(getpid())\n".utf8), to: file, at: 0)
@@ -265,9 +343,12 @@ package struct DataDirectory: Sendable {
             return file
         } catch {
             guard error.call == "flock", error.errno == EWOULDBLOCK else {
-                throw .unusable(directory: root, reason: "lock: \(error)")
+                let isForeign = error.errno == ELOOP
+                let reason = "\(path) is a link or of another user; remove it, and Sluice makes a new one"
+                throw .unusable(directory: root, reason: isForeign ? reason : "lock: \(error)")
             }
-            let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+            let bytes = try? io.read(io.open(path, O_RDONLY), at: 0, maximum: 32)
+            let text = String(decoding: bytes ?? [], as: UTF8.self)
             throw .inUse(directory: root, process: Int32(text.trimmingCharacters(in: .whitespacesAndNewlines)))
         }
     }

@@ -39,7 +39,7 @@ extension DiskStorage {
             return await pool.run { [self] io in
                 // The file is closed here: not every thread that may release it may block.
                 defer { io.close(file) }
-                return keep(outcome, of: id, file, base: offset, io)
+                return keep(outcome, of: id, file, base: offset, anchored(io))
             }
         }
         if case .known(let digest) = digest, let remaining = source.remaining,
@@ -53,7 +53,9 @@ extension DiskStorage {
     private func openForAppending(_ id: UploadID, at offset: Int64) async throws(UploadError) -> OpenFile {
         let (file, length) = try await onBlob { storage, io throws(SystemError) in
             let file = try io.open(storage.directory.blobPath(id), O_WRONLY)
-            return (file, try storage.recoverLength(of: id, file, io))
+            let length = try storage.recoverLength(of: id, file, io)
+            try storage.checkRoom(io)
+            return (file, length)
         }
         guard length == offset else {
             throw UploadError(.offsetMismatch(expected: length), "The blob has \(length) bytes.")
@@ -246,6 +248,7 @@ extension DiskStorage {
             return AppendReport(stored: 0, end: .sourceFailed(error))
         }
         return await pool.run { [self] io in
+            let io = anchored(io)
             defer { io.close(file) }
             guard constantTimeEquals(Digest.hash(bytes, digest.algorithm), digest.value) else {
                 return AppendReport(stored: 0, end: .failed(Self.mismatch))
@@ -292,6 +295,7 @@ extension DiskStorage {
         let outcome = await copy(from: source, to: file, at: offset, limit: limit, digest: running)
         let verdict = await verdict(on: outcome, expectation, source)
         return await pool.run { [self] io in
+            let io = anchored(io)
             defer { io.close(file) }
             var report: AppendReport
             switch verdict {

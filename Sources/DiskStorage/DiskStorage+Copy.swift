@@ -18,6 +18,7 @@ extension DiskStorage {
         at offset: Int64
     ) async throws(UploadError) {
         let (input, output, length) = try await onBlob { storage, io throws(SystemError) in
+            try storage.checkRoom(io)
             let input = try io.open(storage.directory.blobPath(source), O_RDONLY)
             let output = try io.open(storage.directory.blobPath(id), O_WRONLY)
             return (input, output, try io.size(of: output))

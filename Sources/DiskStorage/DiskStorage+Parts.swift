@@ -208,6 +208,7 @@ extension DiskStorage: PartStorage {
         of id: UploadID,
         _ io: BlockingIO
     ) throws(SystemError) -> (OpenFile, Int64) {
+        try checkRoom(io)
         switch location.place {
         case .shared(let offset): return (try io.open(directory.partsPath(id), O_WRONLY), offset)
         case .own(let name):

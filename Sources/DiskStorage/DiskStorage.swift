@@ -22,11 +22,23 @@ package final class DiskStorage: MarkedStorage {
     let places = PartPlaces()
     let directorySyncs = SharedDirectorySyncs()
     let boot: BootID
+    /// Bytes are only stored while it is whole.
+    private let reserve: SpaceReserve?
     /// How often a running append checks whether enough bytes arrived for a sync.
     let checkpointInterval: Duration
 
-    package convenience init(directory: DataDirectory, durability: Durability, pool: BlockingPool) {
-        self.init(directory: directory, durability: durability, pool: pool, boot: .current)
+    /// - Parameters:
+    ///   - directory: The data directory.
+    ///   - durability: When bytes are forced to disk.
+    ///   - pool: Runs all calls.
+    ///   - reserve: Space on the same disk that is kept for work that frees space.
+    package convenience init(
+        directory: DataDirectory,
+        durability: Durability,
+        pool: BlockingPool,
+        reserve: SpaceReserve? = nil
+    ) {
+        self.init(directory: directory, durability: durability, pool: pool, boot: .current, reserve: reserve)
     }
 
     init(
@@ -34,8 +46,10 @@ package final class DiskStorage: MarkedStorage {
         durability: Durability,
         pool: BlockingPool,
         boot: BootID,
+        reserve: SpaceReserve? = nil,
         checkpointInterval: Duration = .seconds(5)
     ) {
+        self.reserve = reserve
         self.directory = directory
         self.durability = durability
         self.pool = pool
@@ -148,6 +162,8 @@ package final class DiskStorage: MarkedStorage {
             try io.remove(storage.directory.markerPath(id))
             try storage.removeParts(of: id, io)
             try io.remove(storage.directory.blobPath(id))
+            // With the space of the blob.
+            storage.reserve?.fill(io)
         }
     }
 
@@ -182,6 +198,11 @@ package final class DiskStorage: MarkedStorage {
 
     // MARK: Steps, on the pool
 
+    /// - Throws: ENOSPC while what is left is kept for deletions.
+    func checkRoom(_ io: BlockingIO) throws(SystemError) {
+        guard reserve?.hasRoom(io) ?? true else { throw SystemError("fallocate", errno: ENOSPC) }
+    }
+
     /// Creates an empty file whose name survives a crash.
     func makeFile(
         _ path: String,
@@ -201,6 +222,7 @@ package final class DiskStorage: MarkedStorage {
 
     /// Creates and opens a file in the shard of a blob; its name is not durable yet.
     func newFile(_ path: String, of id: UploadID, _ io: BlockingIO) throws(SystemError) -> OpenFile {
+        try checkRoom(io)
         let shard = DataDirectory.shard(of: id)
         if durability != .none { try shards.make(shard, in: directory, io) }
         do throws(SystemError) {
@@ -310,6 +332,9 @@ package final class DiskStorage: MarkedStorage {
 
     func shardPath(of id: UploadID) -> String { directory.shardPath(DataDirectory.shard(of: id)) }
 
+    /// For calls on paths, in work that does not run by `onPool`.
+    func anchored(_ io: BlockingIO) -> BlockingIO { io.anchored(in: directory.anchor) }
+
     /// Runs `work` on the pool; a missing file means that there is no such blob.
     func onBlob<Success: Sendable>(
         _ work: @escaping @Sendable (DiskStorage, BlockingIO) throws(SystemError) -> Success
@@ -324,7 +349,9 @@ package final class DiskStorage: MarkedStorage {
     ) async throws(UploadError) -> Success {
         let failure: SystemError
         do throws(SystemError) {
-            return try await pool.run { [self] (io: BlockingIO) throws(SystemError) -> Success in try work(self, io) }
+            return try await pool.run { [self] (io: BlockingIO) throws(SystemError) -> Success in
+                try work(self, anchored(io))
+            }
         } catch {
             failure = error
         }

@@ -12,6 +12,8 @@ extension UploadError {
         switch failure.errno {
         case ENOSPC, EDQUOT:
             self.init(.storageFull, "The storage has no room left; try again later.", cause: failure)
+        case EMFILE, ENFILE:
+            self.init(.unavailable, "The server has too many files open; try again.", cause: failure)
         default:
             self.init(.storageFailure, "The storage failed; try again later.", cause: failure)
         }

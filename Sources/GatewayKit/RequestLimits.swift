@@ -76,7 +76,7 @@ extension RequestHead {
     }
 }
 
-/// Applies the limits of clients before another handler.
+/// Applies the limits of clients before another handler, and says which requests free space.
 package struct RequestLimitHandler: RequestHandler {
     package typealias Refusal = @Sendable (UploadError, Request) -> Response
 
@@ -99,6 +99,11 @@ package struct RequestLimitHandler: RequestHandler {
     }
 
     package func respond(to request: Request) async -> Response {
-        await limits.respond(to: request, by: handler, refuse: refuse)
+        guard request.head.method == .delete else {
+            return await limits.respond(to: request, by: handler, refuse: refuse)
+        }
+        return await FreeingWork.$isRunning.withValue(true) {
+            await limits.respond(to: request, by: handler, refuse: refuse)
+        }
     }
 }

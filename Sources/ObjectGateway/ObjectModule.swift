@@ -52,7 +52,7 @@ package struct ObjectModule: GatewayModule {
         let inherited = context.sockets["object"]
         if let listen = settings.object.listen ?? inherited.map({ _ in ListenAddress(host: "127.0.0.1", port: 0) }) {
             do throws(UploadError) {
-                for name in settings.object.buckets { _ = try await context.services.objects.createBucket(name) }
+                try await Self.createBuckets(context)
                 try await Self.reportMissingPublicBuckets(context)
             } catch {
                 throw StartFailure("the buckets in object.buckets cannot be created: \(error.message)")
@@ -72,6 +72,21 @@ package struct ObjectModule: GatewayModule {
         var reachable = context
         reachable.objectPort = port
         routes = Self.routes(reachable)
+    }
+
+    /// Without room a missing one is made by a later start: this one has to serve, so that room can be made.
+    private static func createBuckets(_ context: GatewayContext) async throws(UploadError) {
+        let objects = context.services.objects
+        for name in context.settings.object.buckets where try await objects.bucket(name) == nil {
+            do throws(UploadError) {
+                _ = try await objects.createBucket(name)
+            } catch  where error.code == .storageFull {
+                context.logger.warning(
+                    "a bucket in object.buckets is not created, because the storage has no room",
+                    metadata: ["bucket": "\(name)"]
+                )
+            }
+        }
     }
 
     /// Logs rules of `object.publicRead` that apply to nothing.

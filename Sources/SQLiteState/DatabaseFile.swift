@@ -1,6 +1,7 @@
 internal import Foundation
 internal import GRDB
 internal import StateRecords
+internal import SystemIO
 
 #if canImport(Glibc)
 internal import Glibc
@@ -8,13 +9,21 @@ internal import Glibc
 
 /// Opens the database file and migrates its schema.
 enum DatabaseFile {
-    /// Creates a missing file, readable for this user only; SQLite gives its companion files the same mode.
-    static func secure(_ path: String) throws(SQLiteStateError) {
-        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw SQLiteStateError(path: path, reason: String(cString: strerror(errno))) }
-        defer { _ = Glibc.close(descriptor) }
-        guard fchmod(descriptor, 0o600) == 0 else {
-            throw SQLiteStateError(path: path, reason: String(cString: strerror(errno)))
+    /// Creates a missing file, readable for this user only, and refuses a symbolic link; SQLite gives its companion files the
+    /// same mode and owner, and follows no link there either.
+    static func secure(_ path: String) throws(SystemError) {
+        let io = BlockingIO.onCallingThread
+        let file = try io.open(path, O_RDWR | O_CREAT | O_NOFOLLOW)
+        guard fchmod(file.descriptor, 0o600) == 0 else { throw SystemError("fchmod", errno: errno) }
+        guard io.copiesOnWrite(file) else { return }
+        // SQLite uses empty ones. It maps the shared memory, so a change of it must not need blocks of a full disk.
+        let owner = try io.status(of: file)
+        if owner.size == 0 { io.overwriteInPlace(file) }
+        for suffix in ["-wal", "-shm"] {
+            // Only a new one: to close one that SQLite has open would drop its locks.
+            guard let new = try? io.open(path + suffix, O_RDWR | O_CREAT | O_EXCL) else { continue }
+            io.overwriteInPlace(new)
+            if owner.owner != geteuid() { _ = fchown(new.descriptor, owner.owner, owner.group) }
         }
     }
 
@@ -28,7 +37,11 @@ enum DatabaseFile {
                 let pool = try DatabasePool(path: path, configuration: configuration(busyTimeout))
                 // Not in `prepareDatabase`, because opening in WAL mode sets it to NORMAL.
                 let level = isSynchronous ? "FULL" : "NORMAL"
-                try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = \(level)") }
+                try pool.writeWithoutTransaction { database in
+                    try database.execute(sql: "PRAGMA synchronous = \(level)")
+                    // What a large deletion needs to undo a part of itself would be in a file, perhaps on the same full disk.
+                    try database.execute(sql: "PRAGMA temp_store = MEMORY")
+                }
                 if try pool.read(migrator.hasBeenSuperseded) {
                     throw SQLiteStateError(path: path, reason: "it was created by a newer version of Sluice.")
                 }
@@ -37,6 +50,35 @@ enum DatabaseFile {
             } catch let error as DatabaseError where attempt < attempts && error.resultCode != .SQLITE_NOTADB {
                 attempt += 1
             }
+        }
+    }
+
+    /// Whether a failure means that the file system has no room.
+    ///
+    /// SQLite has a code of its own for that, but not where it allocates its shared memory, nor for a quota of the user.
+    static func isFull(_ error: any Error) -> Bool {
+        if let error = error as? SystemError { return error.errno == ENOSPC || error.errno == EDQUOT }
+        guard let error = error as? DatabaseError else { return false }
+        switch error.extendedResultCode {
+        case .SQLITE_IOERR_SHMSIZE, .SQLITE_IOERR_WRITE, .SQLITE_IOERR_TRUNCATE: return true
+        default: return error.resultCode == .SQLITE_FULL
+        }
+    }
+
+    /// The same while the file is opened: SQLite does not say why it could not make a file beside it.
+    static func mayBeFull(_ error: any Error) -> Bool {
+        isFull(error) || (error as? DatabaseError)?.resultCode == .SQLITE_CANTOPEN
+    }
+
+    /// Moves the log into the main file and gives back its space, unless somebody reads.
+    static func shortenLog(_ database: Database) {
+        do {
+            let timeout = try Int.fetchOne(database, sql: "PRAGMA busy_timeout") ?? 0
+            try database.execute(sql: "PRAGMA busy_timeout = 0")
+            defer { try? database.execute(sql: "PRAGMA busy_timeout = \(timeout)") }
+            try database.checkpoint(.truncate)
+        } catch {
+            // Later work does it.
         }
     }
 

@@ -82,7 +82,7 @@ extension SQLiteState: BlobRecords {
     }
 
     package func forgetBlob(_ id: UploadID) async throws(UploadError) {
-        try await write { database in try database.run("DELETE FROM blob WHERE id = ?", [id.text]) }
+        try await write(.reserve) { database in try database.run("DELETE FROM blob WHERE id = ?", [id.text]) }
     }
 
     package func blobs(after: UploadID?, limit: Int) async throws(UploadError) -> [UploadID] {

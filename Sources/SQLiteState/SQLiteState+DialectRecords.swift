@@ -51,7 +51,7 @@ extension SQLiteState {
 
     package func removeRecord(_ kind: String, _ key: String) async throws(UploadError) -> Bool {
         guard DialectRecord.canBeKey(key) else { return false }
-        return try await write { database in
+        return try await write(.reserve) { database in
             try database.run("DELETE FROM dialect_record WHERE kind = ? AND key = ?", [kind, key])
             return database.changesCount == 1
         }
@@ -93,7 +93,7 @@ extension SQLiteState {
     package func forgetRecords(expiredBefore date: Date) async throws(UploadError) {
         var count = RetentionStep.rows
         while count == RetentionStep.rows {
-            count = try await write { database in
+            count = try await write(.reserve) { database in
                 try database.run(Self.forgetRecords, [Milliseconds(date), RetentionStep.rows])
                 return database.changesCount
             }

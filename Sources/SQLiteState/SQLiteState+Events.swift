@@ -142,7 +142,7 @@ extension SQLiteState {
 
     package func settle(_ event: EventRecord, as outcome: DeliveryOutcome) async throws(UploadError) {
         let sequence = event.sequence
-        try await write { [self] database in
+        try await write(.little) { [self] database in
             let isHeld = deliveryClaims.withLock { $0.holds(sequence, until: event.delivery?.nextAttemptAt) }
             guard isHeld || outcome == .delivered else { return }
             let now = clock.now

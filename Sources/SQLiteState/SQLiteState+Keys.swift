@@ -48,7 +48,7 @@ extension SQLiteState {
     }
 
     package func revokeKey(_ id: String, at now: Date) async throws(UploadError) -> Bool {
-        try await write { database in
+        try await write(.reserve) { database in
             try database.run(
                 "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL",
                 [Milliseconds(now), id]
@@ -89,7 +89,7 @@ extension SQLiteState {
     }
 
     package func insert(_ revocation: Revocation) async throws(UploadError) {
-        try await write { database in
+        try await write(.reserve) { database in
             try database.run(
                 """
                 INSERT INTO revocation (subject, issued_before, created_at) VALUES (?, ?, ?)

@@ -206,7 +206,7 @@ extension SQLiteState {
     }
 
     package func removeBucket(_ name: String) async throws(UploadError) -> Bool {
-        try await write { database in
+        try await write(.reserve) { database in
             let isEmpty = try Database.uses(ofBucket: name).allSatisfy { sql, arguments in
                 try database.row(sql, arguments) == nil
             }

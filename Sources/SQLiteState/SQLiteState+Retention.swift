@@ -28,7 +28,7 @@ extension SQLiteState {
             let statement = "DELETE FROM \(table) WHERE \(id) IN (SELECT \(id) FROM \(table) \(rows) LIMIT ?)"
             var count = RetentionStep.rows
             while count == RetentionStep.rows {
-                count = try await write { database in
+                count = try await write(.reserve) { database in
                     try database.run(statement, [Milliseconds(date), RetentionStep.rows])
                     return database.changesCount
                 }

@@ -226,7 +226,7 @@ extension SQLiteState {
         received: Int64,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
-        try await write { [usages, recording] database in
+        try await write(.reserve) { [usages, recording] database in
             guard let before = try database.upload(id), before.isAlive, before.state == expected else { return false }
             try database.end(id, as: state, at: now)
             let changes = Accounting.ending(before, received: received)

@@ -40,6 +40,7 @@ package final class SQLiteState: StateStore {
     ///   - busyTimeout: How long a call waits while another process writes; beyond it `.unavailable`.
     ///   - clock: Decides what is due.
     ///   - metrics: Takes the durations of operations.
+    ///   - reserve: Space on the disk of the file for work that frees space.
     /// - Throws: An error if the file cannot be opened, is not a database, or was created by a newer version.
     package init(
         path: String,
@@ -47,20 +48,28 @@ package final class SQLiteState: StateStore {
         pool: BlockingPool,
         busyTimeout: Duration = .seconds(5),
         clock: any WallClock = SystemClock(),
-        metrics: MetricsRegistry = MetricsRegistry()
+        metrics: MetricsRegistry = MetricsRegistry(),
+        reserve: SpaceReserve? = nil
     ) throws(SQLiteStateError) {
         operations = StateOperations(.sqlite, metrics)
         do {
-            try DatabaseFile.secure(path)
-            database = try DatabaseFile.open(path, isSynchronous: isSynchronous, busyTimeout: busyTimeout)
+            // Even opening needs space, for the shared memory.
+            let opened = { () -> Result<DatabasePool, any Error> in
+                Result {
+                    try DatabaseFile.secure(path)
+                    return try DatabaseFile.open(path, isSynchronous: isSynchronous, busyTimeout: busyTimeout)
+                }
+            }
+            let lent = reserve?.lend(BlockingIO.onCallingThread, isFull: DatabaseFile.mayBeFull, to: opened)
+            database = try (lent ?? opened()).get()
             recording = try database.unsafeRead(EventRecording.init)
         } catch let error as SQLiteStateError {
             throw error
         } catch {
-            throw SQLiteStateError(path: path, reason: "\(error)")
+            throw SQLiteStateError(path: path, reason: (error as? SystemError)?.reason ?? "\(error)")
         }
         self.pool = pool
-        lane = WriterLane(database, pool: pool, usages: usages)
+        lane = WriterLane(database, pool: pool, usages: usages, reserve: reserve)
         self.clock = clock
     }
 
@@ -136,27 +145,41 @@ package final class SQLiteState: StateStore {
     }
 
     /// Runs `work` in one transaction, which is durable when this returns and rolled back when it throws; see `WriterLane`.
+    ///
+    /// - Parameters:
+    ///   - room: What it does on a disk without room; within `FreeingWork` it may always use the reserve.
+    ///   - work: Its changes.
+    /// - Returns: The result of `work`.
+    /// - Throws: What `work` throws, or why the transaction failed.
     func write<Value: Sendable>(
+        _ room: WriterLane.Room = .needed,
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
-        try await operations.measured(.write) { () async throws(UploadError) in try await lane.write(work) }
+        let room = FreeingWork.isRunning ? .reserve : room
+        return try await operations.measured(.write) { () async throws(UploadError) in
+            try await lane.write(room: room, work)
+        }
     }
 
     /// Like `write`, for work with an effect outside the database: it runs once.
+    ///
+    /// It only reads, in the order of the transactions.
     func writeOnce<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
         try await operations.measured(.write) { () async throws(UploadError) in
-            try await lane.write(isAlone: true, work)
+            try await lane.write(isAlone: true, room: .little, work)
         }
     }
 
     /// Like `write`, but everything recorded up to now is forced to disk, whatever the settings.
+    ///
+    /// For the mark of the store, which changes with deletions, too.
     func writeDurably<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
         try await operations.measured(.write) { () async throws(UploadError) in
-            try await lane.write(isDurable: true, work)
+            try await lane.write(isDurable: true, room: .little, work)
         }
     }
 }

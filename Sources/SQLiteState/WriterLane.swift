@@ -12,6 +12,16 @@ internal import UploadCore
 /// whole transaction fails, each piece runs again in a transaction of its own. So work can run twice, unless it asks for a
 /// transaction of its own because it has an effect outside the database.
 final class WriterLane: Sendable {
+    /// What work does on a disk without room.
+    enum Room: Sendable {
+        /// It is refused while the reserve is not whole.
+        case needed
+        /// It makes do with what there is: it writes next to nothing, and goes on while the reserve is in use.
+        case little
+        /// It frees space, and may use the reserve for that.
+        case reserve
+    }
+
     private struct Job: Sendable {
         let run: @Sendable (Database) throws -> Void
         /// Called exactly once, after the transaction ended; `nil` if the changes are recorded.
@@ -20,6 +30,9 @@ final class WriterLane: Sendable {
         let isAlone: Bool
         /// Whether the transaction is synced whatever the settings; such work is alone, too.
         let isDurable: Bool
+        let room: Room
+
+        var needsRoom: Bool { room == .needed }
     }
 
     private struct Queue {
@@ -30,16 +43,19 @@ final class WriterLane: Sendable {
     private let database: DatabasePool
     private let pool: BlockingPool
     private let usages: PendingUsages
+    private let reserve: SpaceReserve?
     private let queue = Mutex(Queue())
 
     /// - Parameters:
     ///   - database: Nothing else writes to it while the lane runs.
     ///   - pool: Lends one thread while there is work.
     ///   - usages: Written before each commit.
-    init(_ database: DatabasePool, pool: BlockingPool, usages: PendingUsages) {
+    ///   - reserve: Space for work that frees space.
+    init(_ database: DatabasePool, pool: BlockingPool, usages: PendingUsages, reserve: SpaceReserve? = nil) {
         self.database = database
         self.pool = pool
         self.usages = usages
+        self.reserve = reserve
     }
 
     /// Runs `work` in a transaction; returns when the transaction is recorded.
@@ -47,12 +63,14 @@ final class WriterLane: Sendable {
     /// - Parameters:
     ///   - isAlone: Whether `work` has a transaction of its own, and runs once.
     ///   - isDurable: Whether to sync it, and all earlier transactions, whatever the settings; it is then alone, too.
+    ///   - room: What it does on a disk without room.
     ///   - work: Its changes are undone if it throws.
     /// - Returns: The result of the last run of `work`.
     /// - Throws: What `work` throws, or why the transaction failed.
     func write<Value: Sendable>(
         isAlone: Bool = false,
         isDurable: Bool = false,
+        room: Room = .needed,
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
         let result = WriteResult<Value>()
@@ -62,7 +80,8 @@ final class WriterLane: Sendable {
                     run: { database in result.value = try work(database) },
                     end: { error in continuation.resume(returning: error.map(UploadError.init(database:))) },
                     isAlone: isAlone || isDurable,
-                    isDurable: isDurable
+                    isDurable: isDurable,
+                    room: room
                 )
             )
         }
@@ -80,7 +99,7 @@ final class WriterLane: Sendable {
             defer { queue.isRunning = true }
             return !queue.isRunning
         }
-        if starts { pool.submit { [self] _ in drain() } }
+        if starts { pool.submit { [self] io in drain(io) } }
     }
 
     /// Removes the work of the next transaction from the queue.
@@ -99,14 +118,18 @@ final class WriterLane: Sendable {
         }
     }
 
-    private func drain() {
-        while let jobs = next() {
-            database.writeWithoutTransaction { database in run(jobs, on: database) }
+    private func drain(_ io: BlockingIO) {
+        while var jobs = next() {
+            if let reserve, jobs.contains(where: \.needsRoom), !reserve.hasRoom(io) {
+                for job in jobs where job.needsRoom { job.end(UploadError.noRoom) }
+                jobs.removeAll(where: \.needsRoom)
+            }
+            if !jobs.isEmpty { database.writeWithoutTransaction { database in run(jobs, on: database, io) } }
         }
     }
 
-    private func run(_ jobs: [Job], on database: Database) {
-        if let job = jobs.first, jobs.count == 1 { return job.end(alone(job, on: database)) }
+    private func run(_ jobs: [Job], on database: Database, _ io: BlockingIO) {
+        if let job = jobs.first, jobs.count == 1 { return job.end(alone(job, on: database, io)) }
         var errors: [(any Error)?] = []
         do {
             try database.run("BEGIN IMMEDIATE")
@@ -122,7 +145,7 @@ final class WriterLane: Sendable {
         } catch {
             usages.discard()
             if database.isInsideTransaction { try? database.run("ROLLBACK") }
-            for job in jobs { job.end(alone(job, on: database)) }
+            for job in jobs { job.end(alone(job, on: database, io)) }
             return
         }
         for (job, error) in zip(jobs, errors) { job.end(error) }
@@ -131,7 +154,8 @@ final class WriterLane: Sendable {
     /// Runs work within the shared transaction.
     ///
     /// - Returns: What it threw.
-    /// - Throws: If the shared transaction is over; SQLite ends it for some errors, such as a full disk.
+    /// - Throws: If the shared transaction is over; SQLite ends it for some errors, such as a full disk. Also if work that frees
+    ///   space has none; alone it can use the reserve.
     private func inSavepoint(_ job: Job, on database: Database) throws -> (any Error)? {
         try database.run("SAVEPOINT work")
         let mark = usages.mark
@@ -140,7 +164,8 @@ final class WriterLane: Sendable {
             try database.run("RELEASE work")
             return nil
         } catch {
-            guard database.isInsideTransaction else { throw error }
+            let needsReserve = job.room == .reserve && DatabaseFile.isFull(error)
+            guard database.isInsideTransaction, !needsReserve else { throw error }
             try database.run("ROLLBACK TO work")
             try database.run("RELEASE work")
             usages.roll(back: mark)
@@ -148,10 +173,22 @@ final class WriterLane: Sendable {
         }
     }
 
-    /// Runs work in a transaction of its own.
+    /// Runs work in a transaction of its own, with the reserve if it frees space.
     ///
     /// - Returns: Why it failed.
-    private func alone(_ job: Job, on database: Database) -> (any Error)? {
+    private func alone(_ job: Job, on database: Database, _ io: BlockingIO) -> (any Error)? {
+        guard let reserve, job.room == .reserve else { return tried(job, on: database) }
+        let result: Result<Void, any Error> = reserve.lend(io, isFull: DatabaseFile.isFull) {
+            tried(job, on: database).map { .failure($0) } ?? .success(())
+        } returnSpace: {
+            DatabaseFile.shortenLog(database)
+        }
+        guard case .failure(let error) = result else { return nil }
+        return error
+    }
+
+    /// - Returns: Why it failed.
+    private func tried(_ job: Job, on database: Database) -> (any Error)? {
         do {
             if job.isDurable {
                 let level = try Int.fetchOne(database, sql: "PRAGMA synchronous") ?? 2

@@ -206,11 +206,11 @@ package final class ScriptedCalls: SystemCalls {
 
     // MARK: Open files
 
-    package func open(_ path: String, flags: Int32, mode: UInt32) -> SystemResult {
-        call("open") { real.open(path, flags: flags, mode: mode) }
+    package func open(_ place: FilePlace, flags: Int32, mode: UInt32) -> SystemResult {
+        call("open") { real.open(place, flags: flags, mode: mode) }
     }
 
-    package func openUnnamed(in directory: String) -> SystemResult {
+    package func openUnnamed(in directory: FilePlace) -> SystemResult {
         call("open") { real.openUnnamed(in: directory) }
     }
 
@@ -284,21 +284,23 @@ package final class ScriptedCalls: SystemCalls {
 
     // MARK: Paths
 
-    package func stat(_ path: String, _ status: inout FileStatus) -> SystemResult {
-        call("stat") { real.stat(path, &status) }
+    package func stat(_ place: FilePlace, _ status: inout FileStatus) -> SystemResult {
+        call("stat") { real.stat(place, &status) }
     }
 
-    package func rename(_ path: String, to other: String) -> SystemResult {
-        call("rename") { real.rename(path, to: other) }
+    package func rename(_ place: FilePlace, to other: FilePlace) -> SystemResult {
+        call("rename") { real.rename(place, to: other) }
     }
 
-    package func unlink(_ path: String) -> SystemResult { call("unlink") { real.unlink(path) } }
+    package func unlink(_ place: FilePlace) -> SystemResult { call("unlink") { real.unlink(place) } }
 
-    package func mkdir(_ path: String, mode: UInt32) -> SystemResult { call("mkdir") { real.mkdir(path, mode: mode) } }
+    package func mkdir(_ place: FilePlace, mode: UInt32) -> SystemResult {
+        call("mkdir") { real.mkdir(place, mode: mode) }
+    }
 
-    package func rmdir(_ path: String) -> SystemResult { call("rmdir") { real.rmdir(path) } }
+    package func rmdir(_ place: FilePlace) -> SystemResult { call("rmdir") { real.rmdir(place) } }
 
-    package func list(_ directory: String, into names: inout [String]) -> SystemResult {
+    package func list(_ directory: FilePlace, into names: inout [String]) -> SystemResult {
         call("readdir") { real.list(directory, into: &names) }
     }
 }

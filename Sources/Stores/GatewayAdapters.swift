@@ -37,13 +37,20 @@ package struct GatewayAdapters: Sendable {
         }
         // Created before the state, because a data directory is useless without a secret.
         _ = try settings.master()
-        state = try await GatewayState.open(settings, path: directory.statePath, logger, metrics)
+        // Before the state, which needs space to be opened.
+        let reserve = settings.database.url == nil ? directory.reserve() : nil
+        state = try await GatewayState.open(settings, path: directory.statePath, reserve, logger, metrics)
         switch settings.general.storage {
         case .disk:
             guard settings.general.durability == .none || directory.keepsDurableRecords else {
                 throw StartFailure(DataDirectory.lackOfRecords(in: settings.general.dataDirectory))
             }
-            storage = DiskStorage(directory: directory, durability: settings.storageDurability, pool: pool)
+            storage = DiskStorage(
+                directory: directory,
+                durability: settings.storageDurability,
+                pool: pool,
+                reserve: reserve
+            )
             store = nil
         case .s3:
             let client = settings.s3Client

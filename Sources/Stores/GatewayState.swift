@@ -6,7 +6,7 @@ package import MetricsKit
 package import PostgresState
 package import SettingsKit
 package import SQLiteState
-internal import SystemIO
+package import SystemIO
 internal import Telemetry
 package import UploadCore
 
@@ -80,6 +80,7 @@ package enum GatewayState: Sendable {
     /// - Parameters:
     ///   - settings: Where the state is.
     ///   - path: The path of the state file, if it is a file.
+    ///   - reserve: Space on its disk that is kept for deletions.
     ///   - logger: Logs while the database cannot be reached.
     ///   - metrics: Takes the durations of operations.
     /// - Returns: The open state, with its schema up to date.
@@ -87,6 +88,7 @@ package enum GatewayState: Sendable {
     package static func open(
         _ settings: Settings,
         path: String,
+        _ reserve: SpaceReserve?,
         _ logger: Logger,
         _ metrics: MetricsRegistry
     ) async throws(StartFailure) -> GatewayState {
@@ -94,7 +96,7 @@ package enum GatewayState: Sendable {
             try RetiredState(statePath: path).check()
             let pool = PoolMetrics.pool(threads: 4, label: "sluice.state", as: "state", in: metrics)
             let isSynchronous = settings.storageDurability != .none
-            return .file(try file(at: path, isSynchronous: isSynchronous, pool, metrics))
+            return .file(try file(at: path, isSynchronous: isSynchronous, pool, metrics, reserve))
         }
         let threads = database.connections
         let pool = PoolMetrics.pool(threads: threads, label: "sluice.postgres", as: "state", in: metrics)
@@ -119,26 +121,33 @@ package enum GatewayState: Sendable {
             }
         }
         try RetiredState(statePath: DataDirectory.statePath(in: settings.general.dataDirectory)).check()
-        return .file(try file(of: settings))
+        return .file(try file(of: settings, with: DataDirectory.reserve(in: settings.general.dataDirectory)))
     }
 
     /// Opens the state in the data directory, for a command.
     ///
+    /// - Parameters:
+    ///   - settings: Where it is.
+    ///   - reserve: Space for deletions, for a command that can make some.
+    /// - Returns: The open state.
     /// - Throws: `StartFailure`, also if the state is missing.
-    package static func file(of settings: Settings) throws(StartFailure) -> SQLiteState {
+    package static func file(
+        of settings: Settings,
+        with reserve: SpaceReserve? = nil
+    ) throws(StartFailure) -> SQLiteState {
         let path = DataDirectory.statePath(in: settings.general.dataDirectory)
         guard FileManager.default.fileExists(atPath: path) else {
             throw StartFailure(
                 "there is no state in \(settings.general.dataDirectory): start the gateway once, or name its directory by --data-dir"
             )
         }
-        return try made(at: path)
+        return try made(at: path, reserve)
     }
 
     /// Opens the state in the data directory, and creates it if it is missing.
-    package static func made(at path: String) throws(StartFailure) -> SQLiteState {
+    package static func made(at path: String, _ reserve: SpaceReserve? = nil) throws(StartFailure) -> SQLiteState {
         let pool = BlockingPool(threads: 1, label: "sluice.state")
-        return try file(at: path, isSynchronous: true, pool, MetricsRegistry())
+        return try file(at: path, isSynchronous: true, pool, MetricsRegistry(), reserve)
     }
 
     /// One thread writes, the others read.
@@ -146,10 +155,17 @@ package enum GatewayState: Sendable {
         at path: String,
         isSynchronous: Bool,
         _ pool: BlockingPool,
-        _ metrics: MetricsRegistry
+        _ metrics: MetricsRegistry,
+        _ reserve: SpaceReserve?
     ) throws(StartFailure) -> SQLiteState {
         do throws(SQLiteStateError) {
-            return try SQLiteState(path: path, isSynchronous: isSynchronous, pool: pool, metrics: metrics)
+            return try SQLiteState(
+                path: path,
+                isSynchronous: isSynchronous,
+                pool: pool,
+                metrics: metrics,
+                reserve: reserve
+            )
         } catch {
             throw StartFailure("\(error)")
         }

@@ -81,7 +81,7 @@ package enum MasterSecretFile {
 
     private static func load(_ path: String) throws(StartFailure) -> MasterSecret? {
         do throws(PrivatePath.Failure) {
-            _ = try PrivatePath.tighten(path)
+            _ = try PrivatePath.tighten(path, rootMayBorrow: true)
         } catch {
             throw StartFailure("\(error)")
         }

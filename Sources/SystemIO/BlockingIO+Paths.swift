@@ -3,10 +3,10 @@ internal import Glibc
 
 /// Calls on paths.
 extension BlockingIO {
-    /// What the path names, after all symbolic links.
+    /// What the path names, after all symbolic links unless it is below an anchored directory.
     package func status(of path: String) throws(SystemError) -> FileStatus {
         var status = FileStatus()
-        try SystemError.check("stat") { calls.stat(path, &status) }
+        try SystemError.check("stat") { calls.stat(place(path), &status) }
         return status
     }
 
@@ -38,7 +38,7 @@ extension BlockingIO {
 
     /// Renames a file; replaces an existing one.
     package func rename(_ path: String, to other: String) throws(SystemError) {
-        try SystemError.check("rename") { calls.rename(path, to: other) }
+        try SystemError.check("rename") { calls.rename(place(path), to: place(other)) }
     }
 
     /// Removes a file.
@@ -46,7 +46,7 @@ extension BlockingIO {
     /// A missing file is not an error.
     package func remove(_ path: String) throws(SystemError) {
         do throws(SystemError) {
-            try SystemError.check("unlink") { calls.unlink(path) }
+            try SystemError.check("unlink") { calls.unlink(place(path)) }
         } catch  where error.errno == ENOENT {
             return
         }
@@ -58,7 +58,7 @@ extension BlockingIO {
     @discardableResult
     package func makeDirectory(_ path: String) throws(SystemError) -> Bool {
         do throws(SystemError) {
-            try SystemError.check("mkdir") { calls.mkdir(path, mode: 0o700) }
+            try SystemError.check("mkdir") { calls.mkdir(place(path), mode: 0o700) }
             return true
         } catch  where error.errno == EEXIST {
             return false
@@ -67,7 +67,7 @@ extension BlockingIO {
 
     /// Removes a directory without entries.
     package func removeEmptyDirectory(_ path: String) throws(SystemError) {
-        try SystemError.check("rmdir") { calls.rmdir(path) }
+        try SystemError.check("rmdir") { calls.rmdir(place(path)) }
     }
 
     /// Removes a directory and the files in it.
@@ -102,7 +102,7 @@ extension BlockingIO {
         try SystemError.check("readdir") {
             // Again from the start, if a signal interrupted it.
             names = []
-            return calls.list(path, into: &names)
+            return calls.list(place(path), into: &names)
         }
         return names
     }
@@ -129,6 +129,14 @@ extension BlockingIO {
             value.withUnsafeBytes { calls.fsetxattr(file.descriptor, name, $0) }
         }
     }
+
+    /// Whether each change of a file is written to other blocks, as by Btrfs.
+    package func copiesOnWrite(_ file: OpenFile) -> Bool { csys_copies_on_write(file.descriptor) == 1 }
+
+    /// Makes an empty file of such a file system overwrite its blocks in place.
+    ///
+    /// Otherwise each change needs free blocks, and one of a mapped page ends the process if there are none.
+    package func overwriteInPlace(_ file: OpenFile) { _ = csys_overwrite_in_place(file.descriptor) }
 
     /// Whether the file system of the file is in memory (tmpfs, ramfs).
     package func isInMemory(_ file: OpenFile) throws(SystemError) -> Bool {

@@ -9,11 +9,20 @@ package struct BlockingIO {
     package let calls: any SystemCalls
     /// Closes the files that are opened.
     private let pool: BlockingPool?
+    private let anchor: AnchoredDirectory?
 
-    init(_ calls: any SystemCalls, pool: BlockingPool?) {
+    init(_ calls: any SystemCalls, pool: BlockingPool?, anchor: AnchoredDirectory? = nil) {
         self.calls = calls
         self.pool = pool
+        self.anchor = anchor
     }
+
+    /// The same, but paths below this directory are looked up there.
+    package func anchored(in directory: AnchoredDirectory) -> BlockingIO {
+        BlockingIO(calls, pool: pool, anchor: directory)
+    }
+
+    func place(_ path: String) -> FilePlace { anchor?.place(path) ?? FilePlace(path) }
 
     /// The exception: blocks the thread of the caller.
     ///
@@ -29,14 +38,14 @@ package struct BlockingIO {
     /// - Returns: The file; it is closed with its last reference.
     /// - Throws: The failure of `open`.
     package func open(_ path: String, _ flags: Int32, mode: UInt32 = 0o600) throws(SystemError) -> OpenFile {
-        adopt(try SystemError.check("open") { calls.open(path, flags: flags, mode: mode) })
+        adopt(try SystemError.check("open") { calls.open(place(path), flags: flags, mode: mode) })
     }
 
     /// Creates a file without a name in this directory, for reading and writing; it ends with its last reference.
     ///
     /// - Throws: The failure of `open`.
     package func openUnnamed(in directory: String) throws(SystemError) -> OpenFile {
-        adopt(try SystemError.check("open") { calls.openUnnamed(in: directory) })
+        adopt(try SystemError.check("open") { calls.openUnnamed(in: place(directory)) })
     }
 
     private func adopt(_ descriptor: Int) -> OpenFile { OpenFile(owning: Int32(descriptor), pool: pool) }

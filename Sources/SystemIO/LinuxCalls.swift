@@ -31,11 +31,14 @@ package struct LinuxCalls: SystemCalls {
 
     // MARK: Open files
 
-    package func open(_ path: String, flags: Int32, mode: UInt32) -> SystemResult {
-        SystemResult(csys_open(path, flags, mode))
+    package func open(_ place: FilePlace, flags: Int32, mode: UInt32) -> SystemResult {
+        let flags = flags | (place.followsLinks ? 0 : O_NOFOLLOW)
+        return SystemResult(place.withPath { csys_open(place.directory, $0, flags, mode) })
     }
 
-    package func openUnnamed(in directory: String) -> SystemResult { SystemResult(csys_open_unnamed(directory)) }
+    package func openUnnamed(in directory: FilePlace) -> SystemResult {
+        SystemResult(directory.withPath { csys_open_unnamed(directory.directory, $0) })
+    }
 
     package func close(_ file: Int32) -> SystemResult { SystemResult(Glibc.close(file)) }
 
@@ -98,24 +101,41 @@ package struct LinuxCalls: SystemCalls {
 
     // MARK: Paths
 
-    package func stat(_ path: String, _ status: inout FileStatus) -> SystemResult {
+    package func stat(_ place: FilePlace, _ status: inout FileStatus) -> SystemResult {
         var found = Glibc.stat()
-        // Not the function of this name: inside this type that is the method.
-        let result = SystemResult(fstatat(AT_FDCWD, path, &found, 0))
+        let flags = place.followsLinks ? 0 : AT_SYMLINK_NOFOLLOW
+        let result = SystemResult(place.withPath { fstatat(place.directory, $0, &found, flags) })
         status = FileStatus(found)
         return result
     }
 
-    package func rename(_ path: String, to other: String) -> SystemResult { SystemResult(Glibc.rename(path, other)) }
+    package func rename(_ place: FilePlace, to other: FilePlace) -> SystemResult {
+        SystemResult(
+            place.withPath { path in other.withPath { renameat(place.directory, path, other.directory, $0) } }
+        )
+    }
 
-    package func unlink(_ path: String) -> SystemResult { SystemResult(Glibc.unlink(path)) }
+    package func unlink(_ place: FilePlace) -> SystemResult {
+        SystemResult(place.withPath { unlinkat(place.directory, $0, 0) })
+    }
 
-    package func mkdir(_ path: String, mode: UInt32) -> SystemResult { SystemResult(Glibc.mkdir(path, mode)) }
+    package func mkdir(_ place: FilePlace, mode: UInt32) -> SystemResult {
+        SystemResult(place.withPath { mkdirat(place.directory, $0, mode) })
+    }
 
-    package func rmdir(_ path: String) -> SystemResult { SystemResult(Glibc.rmdir(path)) }
+    package func rmdir(_ place: FilePlace) -> SystemResult {
+        SystemResult(place.withPath { unlinkat(place.directory, $0, AT_REMOVEDIR) })
+    }
 
-    package func list(_ directory: String, into names: inout [String]) -> SystemResult {
-        guard let stream = opendir(directory) else { return .failed(errno) }
+    package func list(_ directory: FilePlace, into names: inout [String]) -> SystemResult {
+        let opened = open(directory, flags: O_RDONLY | O_DIRECTORY, mode: 0)
+        guard opened.errno == nil else { return opened }
+        let descriptor = Int32(opened.value)
+        guard let stream = fdopendir(descriptor) else {
+            let failure = SystemResult.failed(errno)
+            _ = close(descriptor)
+            return failure
+        }
         defer { closedir(stream) }
         while true {
             errno = 0
@@ -136,5 +156,7 @@ extension FileStatus {
         allocated = Int64(status.st_blocks) * 512
         links = Int(status.st_nlink)
         mode = status.st_mode
+        owner = status.st_uid
+        group = status.st_gid
     }
 }

@@ -19,9 +19,9 @@ package protocol SystemCalls: Sendable {
 
     // Open files.
 
-    func open(_ path: String, flags: Int32, mode: UInt32) -> SystemResult
+    func open(_ place: FilePlace, flags: Int32, mode: UInt32) -> SystemResult
     /// open(2) with O_TMPFILE: a file without a name in this directory.
-    func openUnnamed(in directory: String) -> SystemResult
+    func openUnnamed(in directory: FilePlace) -> SystemResult
     func close(_ file: Int32) -> SystemResult
     func fstat(_ file: Int32, _ status: inout FileStatus) -> SystemResult
     func pread(_ file: Int32, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> SystemResult
@@ -52,13 +52,13 @@ package protocol SystemCalls: Sendable {
 
     // Paths.
 
-    func stat(_ path: String, _ status: inout FileStatus) -> SystemResult
-    func rename(_ path: String, to other: String) -> SystemResult
-    func unlink(_ path: String) -> SystemResult
-    func mkdir(_ path: String, mode: UInt32) -> SystemResult
-    func rmdir(_ path: String) -> SystemResult
+    func stat(_ place: FilePlace, _ status: inout FileStatus) -> SystemResult
+    func rename(_ place: FilePlace, to other: FilePlace) -> SystemResult
+    func unlink(_ place: FilePlace) -> SystemResult
+    func mkdir(_ place: FilePlace, mode: UInt32) -> SystemResult
+    func rmdir(_ place: FilePlace) -> SystemResult
     /// opendir(3) and readdir(3): adds all names but `.` and `..`, unordered.
-    func list(_ directory: String, into names: inout [String]) -> SystemResult
+    func list(_ directory: FilePlace, into names: inout [String]) -> SystemResult
 }
 
 /// What stat(2) says of a file.
@@ -71,6 +71,9 @@ package struct FileStatus: Sendable {
     package var links: Int = 0
     /// Type and permissions, as `st_mode` has them.
     package var mode: UInt32 = 0
+    /// The id of the user to whom it belongs.
+    package var owner: UInt32 = 0
+    package var group: UInt32 = 0
 
     package init() {}
 }

@@ -18,7 +18,7 @@ struct SocketFile {
         let system = LinuxCalls()
         guard !Self.isServed(path) else { throw SystemError("bind", errno: EADDRINUSE) }
         let new = path + ".new"
-        _ = system.unlink(new)
+        _ = system.unlink(FilePlace(new))
         _ = try SocketAddress(unixPath: new).withSockaddr { pointer, size throws(SystemError) in
             try SystemError.check("bind") { SystemResult(bind(descriptor, pointer, size)) }
         }
@@ -29,16 +29,16 @@ struct SocketFile {
             self.identity = identity
             // A directory or a file of another kind is not replaced.
             if let kind = Self.kind(of: path), kind != S_IFSOCK { throw SystemError("bind", errno: EEXIST) }
-            _ = try SystemError.check("rename") { system.rename(new, to: path) }
+            _ = try SystemError.check("rename") { system.rename(FilePlace(new), to: FilePlace(path)) }
         } catch {
-            _ = system.unlink(new)
+            _ = system.unlink(FilePlace(new))
             throw error
         }
     }
 
     /// Removes the file, if it is still the one of this socket.
     func remove() {
-        if Self.identity(of: path) == identity { _ = LinuxCalls().unlink(path) }
+        if Self.identity(of: path) == identity { _ = LinuxCalls().unlink(FilePlace(path)) }
     }
 
     private static func isServed(_ path: String) -> Bool {

@@ -54,17 +54,125 @@ struct DataDirectoryTests {
         #expect(directory?.tightened == [])
     }
 
-    @Test("a directory of another user that others can access is refused", .enabled(if: geteuid() == 0))
-    func others() throws {
+    /// The reason why a directory is refused.
+    private func refusal(of root: String) -> String {
+        let error = #expect(throws: DataDirectoryError.self) { try DataDirectory(at: root) }
+        guard case .unusable(root, let reason)? = error else { return "\(String(describing: error))" }
+        return reason
+    }
+
+    @Test(
+        "a directory of another user is refused, for root too",
+        .enabled(if: geteuid() == 0),
+        arguments: [0o700, 0o777]
+    )
+    func others(mode: mode_t) throws {
         let temporary = try TemporaryDirectory()
         let path = temporary.path("data")
         #expect(mkdir(path, 0o777) == 0 && chmod(temporary.path, 0o755) == 0)
-        #expect(chown(path, 12_345, 12_345) == 0 && chmod(path, 0o777) == 0)
-        let failure = #expect(throws: PrivatePath.Failure.self) { try PrivatePath.tighten(path, as: 23_456) }
+        #expect(chown(path, 12_345, 12_345) == 0 && chmod(path, mode) == 0)
+        let reason = refusal(of: path)
+        #expect(reason.contains("belongs to user 12345") && reason.contains("user 0"))
+        #expect(try self.mode(path) == Int(mode), "it is not changed")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: path).isEmpty)
+    }
+
+    @Test(
+        "a directory that others can write to is refused with its content, and taken over without",
+        arguments: [0o770, 0o702]
+    )
+    func writable(mode: mode_t) throws {
+        let temporary = try TemporaryDirectory()
+        let root = temporary.path("data")
+        #expect(mkdir(root, 0o700) == 0 && chmod(root, mode) == 0)
+        var directory: DataDirectory? = try DataDirectory(at: root)
+        #expect(directory?.tightened == [root])
+        directory = nil
+        #expect(chmod(root, mode) == 0)
+        let reason = refusal(of: root)
+        #expect(reason.contains("other users can write") && reason.contains("chmod 0700"))
+        #expect(try self.mode(root) == Int(mode))
+    }
+
+    @Test(
+        "no link in the directory is followed",
+        arguments: ["lock", "blobs", "master.secret", "state.sqlite", "state.sqlite-wal", "spool", "reserve"]
+    )
+    func links(name: String) throws {
+        let temporary = try TemporaryDirectory()
+        let (root, target) = (temporary.path("data"), temporary.path("target"))
+        #expect(mkdir(root, 0o700) == 0)
+        let isDirectory = name == "blobs" || name == "spool"
+        if isDirectory {
+            #expect(mkdir(target, 0o755) == 0)
+        } else {
+            try Data("precious".utf8).write(to: URL(fileURLWithPath: target))
+        }
+        #expect(chmod(target, 0o755) == 0)
+        #expect(symlink(target, root + "/" + name) == 0)
+        if name == "reserve" {
+            #expect(try DataDirectory(at: root).reserve() == nil)
+        } else {
+            let reason = refusal(of: root)
+            #expect(reason.contains(root + "/" + name) && reason.contains("link"), "\(reason)")
+        }
+        #expect(try mode(target) == 0o755)
+        if !isDirectory { #expect(try String(contentsOfFile: target, encoding: .utf8) == "precious") }
+    }
+
+    @Test("a lock that is another name of a file is not overwritten")
+    func hardLink() throws {
+        let temporary = try TemporaryDirectory()
+        let (root, target) = (temporary.path("data"), temporary.path("target"))
+        #expect(mkdir(root, 0o700) == 0)
+        try Data("precious".utf8).write(to: URL(fileURLWithPath: target))
+        #expect(link(target, root + "/lock") == 0)
+        #expect(refusal(of: root).contains(root + "/lock"))
+        #expect(try String(contentsOfFile: target, encoding: .utf8) == "precious")
+    }
+
+    @Test("files are found in the directory that was checked, whatever is at its path later")
+    func replaced() async throws {
+        let temporary = try TemporaryDirectory()
+        let root = temporary.path("data")
+        let bench = try DiskBench(root: root)
+        let id = try await bench.blob([1, 2, 3])
+        #expect(rename(root, temporary.path("moved")) == 0)
+        #expect(mkdir(temporary.path("planted"), 0o700) == 0 && symlink(temporary.path("planted"), root) == 0)
+        #expect(try await bench.contents(of: id) == [1, 2, 3])
+        let other = try await bench.blob([4])
+        #expect(FileManager.default.fileExists(atPath: temporary.path("moved/blobs/")))
+        #expect(try await bench.contents(of: other) == [4])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: temporary.path("planted")).isEmpty)
+    }
+
+    @Test("a blob that is a link is not written through")
+    func linkedBlob() async throws {
+        let temporary = try TemporaryDirectory()
+        let bench = try DiskBench(root: temporary.path("data"))
+        let id = try await bench.blob([])
+        let (path, target) = (bench.directory.blobPath(id), temporary.path("target"))
+        try Data("precious".utf8).write(to: URL(fileURLWithPath: target))
+        #expect(unlink(path) == 0 && symlink(target, path) == 0)
+        let report = await bench.storage.append(to: id, at: 8, from: ArraySource([1]), limit: 9, expecting: nil)
+        #expect(report.stored == 0)
+        #expect(try String(contentsOfFile: target, encoding: .utf8) == "precious")
+    }
+
+    @Test("the secret of another user is read by root's commands, and only theirs", .enabled(if: geteuid() == 0))
+    func borrowed() throws {
+        let temporary = try TemporaryDirectory()
+        let path = temporary.path("secret")
+        try Data("x".utf8).write(to: URL(fileURLWithPath: path))
+        #expect(chown(path, 12_345, 12_345) == 0 && chmod(path, 0o644) == 0)
+        let failure = #expect(throws: PrivatePath.Failure.self) { try PrivatePath.tighten(path) }
         #expect(failure?.description.contains("12345") == true)
-        #expect(try mode(path) == 0o777)
-        #expect(try PrivatePath.tighten(path), "root may")
-        #expect(try mode(path) == 0o700)
+        #expect(throws: PrivatePath.Failure.self) {
+            try PrivatePath.tighten(path, as: 23_456, rootMayBorrow: true)
+        }
+        #expect(try mode(path) == 0o644)
+        #expect(try PrivatePath.tighten(path, rootMayBorrow: true))
+        #expect(try mode(path) == 0o600)
     }
 
     @Test("a path comes from the id alone, and its shard from the random end")

@@ -1,11 +1,14 @@
 """File systems of a test's own."""
 
 import contextlib
+import errno
 import os
 import shutil
 import subprocess
 
 import pytest
+
+from harness.tools import lacking
 
 SBIN = os.environ | {"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
 
@@ -26,14 +29,31 @@ def mounted(folder, options, device):
 
 @contextlib.contextmanager
 def small(folder, kind, size, block=4096):
-    """A file system with so many bytes, of the kind `tmpfs` or `ext4`; the latter with blocks of that many bytes."""
+    """A file system with so many bytes: `tmpfs`, `ext4`, `xfs` or `btrfs`; ext4 with blocks of that many."""
     options, device = ["-t", "tmpfs", "-o", f"size={size}"], "tmpfs"
-    if kind == "ext4":
-        if not shutil.which("mkfs.ext4", path=SBIN["PATH"]):
-            pytest.skip("there is no mkfs.ext4")
+    if kind != "tmpfs":
+        if not shutil.which(f"mkfs.{kind}", path=SBIN["PATH"]):
+            lacking(f"there is no mkfs.{kind}")
         device, options = folder.with_suffix(".img"), ["-o", "loop"]
         with open(device, "wb") as file:
             file.truncate(size)
-        subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", "-b", str(block), device], check=True, env=SBIN)
+        own = {"ext4": ["-q", "-F", "-m", "0", "-b", str(block)], "xfs": ["-q"], "btrfs": ["-q"]}
+        subprocess.run([f"mkfs.{kind}", *own[kind], device], check=True, env=SBIN)
     with mounted(folder, options, device):
         yield folder
+
+
+def take_all(path):
+    """Appends to a file until the disk has no free block."""
+    with open(path, "ab", buffering=0) as file:
+        for size in (1 << 20, 65536, 4096, 512):
+            while True:
+                try:
+                    written = file.write(bytes(size))
+                except OSError as error:
+                    assert error.errno in (errno.ENOSPC, errno.EDQUOT), error
+                    break
+                if written < size:
+                    break
+        with contextlib.suppress(OSError):
+            os.fsync(file.fileno())

@@ -421,6 +421,12 @@ DIR *opendir(const char *path) {
     return judge(OPENDIR, below(path)) == FAIL ? NULL : real(path);
 }
 
+DIR *fdopendir(int file) {
+    REAL(DIR *, fdopendir, int);
+    char buffer[PATH_MAX];
+    return judge(OPENDIR, path_of(file, buffer)) == FAIL ? NULL : real(file);
+}
+
 #define ON_FILE(kind, file) \
     char buffer[PATH_MAX]; \
     const char *path = path_of(file, buffer); \

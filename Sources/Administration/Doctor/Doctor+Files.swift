@@ -115,12 +115,22 @@ extension Doctor {
         guard stat(path, &status) == 0 else { return nil }
         // Kubernetes and systemd give secrets to a group.
         let others: mode_t = isTightened ? 0o077 : 0o007
+        if isTightened, geteuid() == 0, status.st_uid != 0 {
+            return .warning(
+                check,
+                "\(path) belongs to user \(status.st_uid): the gateway must run as this user, not as root"
+            )
+        }
         guard status.st_mode & others != 0 else { return nil }
         let text = "other users have access to \(path) (mode 0\(String(status.st_mode & 0o777, radix: 8)))"
         let isDirectory = status.st_mode & S_IFMT == S_IFDIR
         guard isTightened else { return .warning(check, "\(text): run `chmod o-rwx \(path)`") }
-        if status.st_uid == geteuid() || geteuid() == 0 {
-            return .warning(check, "\(text); the next start takes it from them")
+        if status.st_uid == geteuid() {
+            let isOpen = isDirectory && status.st_mode & 0o022 != 0
+            guard isOpen, (try? BlockingIO.onCallingThread.entries(of: path).isEmpty) == false else {
+                return .warning(check, "\(text); the next start takes it from them")
+            }
+            return .failed(check, "\(text): remove what is not of Sluice, and then run `chmod 0700 \(path)`")
         }
         return .failed(
             check,

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <link.h>
+#include <linux/fs.h>
 #include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -145,7 +146,22 @@ int csys_preallocate(int file, int64_t offset, int64_t count) {
     return fallocate64(file, FALLOC_FL_KEEP_SIZE, offset, count);
 }
 
-int csys_open(const char *path, int flags, uint32_t mode) { return open(path, flags | O_CLOEXEC, mode); }
+int csys_open(int directory, const char *path, int flags, uint32_t mode) {
+    return openat(directory, path, flags | O_CLOEXEC, mode);
+}
+
+int csys_copies_on_write(int file) {
+    struct statfs status;
+    // BTRFS_SUPER_MAGIC of statfs(2).
+    return fstatfs(file, &status) == 0 && (uint32_t)status.f_type == 0x9123683e;
+}
+
+int csys_overwrite_in_place(int file) {
+    int flags = 0;
+    if (ioctl(file, FS_IOC_GETFLAGS, &flags) != 0) return -1;
+    flags |= FS_NOCOW_FL;
+    return ioctl(file, FS_IOC_SETFLAGS, &flags);
+}
 
 int csys_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
 
@@ -184,7 +200,9 @@ static int unmap_pages(struct dl_phdr_info *object, size_t size, void *context) 
 
 void csys_unmap_program_pages(void) { dl_iterate_phdr(unmap_pages, NULL); }
 
-int csys_open_unnamed(const char *directory) { return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); }
+int csys_open_unnamed(int start, const char *directory) {
+    return openat(start, directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
 
 static _Thread_local int is_blocking_thread;
 

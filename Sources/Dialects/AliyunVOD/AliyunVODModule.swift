@@ -189,11 +189,13 @@ extension ApsaraLibrary {
         BackgroundLoop {
             while !Task.isCancelled {
                 let start = ContinuousClock.now
-                for work in [finishRemovals, lookAtOpen] {
-                    do throws(UploadError) {
-                        try await work()
-                    } catch {
-                        report(error.message)
+                await FreeingWork.$isRunning.withValue(true) {
+                    for work in [finishRemovals, lookAtOpen] {
+                        do throws(UploadError) {
+                            try await work()
+                        } catch {
+                            report(error.message)
+                        }
                     }
                 }
                 try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .seconds(20)))

@@ -284,8 +284,10 @@ extension VODUploads {
         BackgroundLoop {
             while !Task.isCancelled {
                 do {
-                    try await library.finishRemovals()
-                    try await removeExpired()
+                    try await FreeingWork.$isRunning.withValue(true) {
+                        try await library.finishRemovals()
+                        try await removeExpired()
+                    }
                 } catch {
                     logger.warning(
                         "expired uploads, or deleted media, of Tencent VOD clients were not removed",

@@ -36,6 +36,10 @@ package final class SweepService: Sendable {
     /// the first sweep of a process and then once an hour; if several processes share a state, only one of them runs
     /// these checks.
     package func run() async -> SweepReport {
+        await FreeingWork.$isRunning.withValue(true) { await sweep() }
+    }
+
+    private func sweep() async -> SweepReport {
         var report = SweepReport()
         // If state and storage are not a pair, the records do not show what may be removed.
         if context.refusal != nil { return report }

@@ -57,14 +57,18 @@ int csys_set_attribute(int file, const char *name, const void *value, size_t cou
 int64_t csys_get_attribute(int file, const char *name, void *value, size_t capacity);
 /// Removes an extended attribute of the file at this path; for tests.
 int csys_remove_attribute(const char *path, const char *name);
+/// Whether the file system of an open file writes each change to other blocks (Btrfs).
+int csys_copies_on_write(int file);
+/// Makes an empty file of such a file system overwrite its blocks in place (FS_NOCOW_FL).
+int csys_overwrite_in_place(int file);
 /// Whether the file system of an open file is in memory (tmpfs, ramfs); -1 if unknown.
 int csys_is_in_memory(int file);
 /// Allocates disk blocks for the range without changing the size of the file.
 int csys_preallocate(int file, int64_t offset, int64_t count);
 /// Creates a file without a name in this directory, for reading and writing, closed on exec.
-int csys_open_unnamed(const char *directory);
-/// Opens with O_CLOEXEC.
-int csys_open(const char *path, int flags, uint32_t mode);
+int csys_open_unnamed(int start, const char *directory);
+/// openat(2) with O_CLOEXEC.
+int csys_open(int directory, const char *path, int flags, uint32_t mode);
 /// Takes an exclusive advisory lock on the open file without waiting.
 int csys_lock(int fd);
 /// Notes that the current thread may block: it belongs to a pool for that.

@@ -29,6 +29,11 @@ struct ApsaraActions: Sendable {
         guard call.action.isAlsoUnsigned || call.caller.mayAnywhere(call.action) else {
             throw AliyunCallFailure.forbidden
         }
+        guard call.action.scope == .delete else { return try await answer(call) }
+        return try await FreeingWork.$isRunning.withValue(true) { try await answer(call) }
+    }
+
+    private func answer(_ call: Call) async throws -> AliyunDocument {
         switch call.action {
         case .createUploadVideo, .createUploadImage, .createUploadAttachedMedia:
             var new = try reader.newUpload(call.order)

@@ -117,8 +117,11 @@ struct VODLibrary: Sendable {
         guard let found = try await media(fileID, of: application), isAllowed(found.content) else { return false }
         let now = clock.now
         let key = VODMedia.key(fileID, of: application)
-        _ = try await records.insert(DialectRecord(kind: Self.removal, key: key, text: "{}", createdAt: now), at: now)
-        try await remove(key)
+        try await FreeingWork.$isRunning.withValue(true) {
+            let intention = DialectRecord(kind: Self.removal, key: key, text: "{}", createdAt: now)
+            _ = try await records.insert(intention, at: now)
+            try await remove(key)
+        }
         return true
     }
 

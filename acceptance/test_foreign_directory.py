@@ -1,0 +1,75 @@
+"""Data directories in which other users may have put something: refused, and nothing in them is opened."""
+
+import os
+
+import pytest
+
+from harness.server import run
+
+OTHER = 12_345
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to another user")
+
+
+@pytest.fixture
+def precious(tmp_path):
+    """Files that a link may lead to."""
+    (tmp_path / "file").write_text("precious")
+    (tmp_path / "file").chmod(0o644)
+    (tmp_path / "folder").mkdir(mode=0o755)
+    yield tmp_path
+    assert (tmp_path / "file").read_text() == "precious"
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
+    assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o755
+    assert list((tmp_path / "folder").iterdir()) == []
+
+
+def plant(data, precious, name):
+    (data / name).symlink_to(precious / ("folder" if name in ("blobs", "spool") else "file"))
+
+
+def refused(data, *command):
+    """The error with which a command ends."""
+    done = run(*(command or ("serve", "--gateway-listen", "127.0.0.1:0")), "--data-dir", data, check=False)
+    assert done.returncode != 0, done.stdout
+    return done.stderr
+
+
+@pytest.mark.parametrize("name", ["lock", "blobs", "master.secret", "state.sqlite", "spool"])
+@pytest.mark.parametrize("owner", [OTHER, 0])
+@pytest.mark.parametrize("mode", [0o700, 0o777])
+def test_a_planted_link_is_not_followed(precious, name, owner, mode):
+    data = precious / "data"
+    data.mkdir()
+    plant(data, precious, name)
+    os.chown(data, owner, owner)
+    data.chmod(mode)
+    text = refused(data)
+    if owner:
+        assert f"belongs to user {OTHER}" in text and "user 0" in text
+    elif mode == 0o777:
+        assert "other users can write" in text and "chmod 0700" in text
+    else:
+        assert str(data / name) in text and "link" in text
+    if owner or mode == 0o777:
+        assert [path.name for path in data.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["master.secret", "state.sqlite", "state.sqlite-wal", "state.sqlite-shm"])
+def test_commands_of_root_follow_no_link_either(precious, make_server, name):
+    server = make_server(precious / "data").start()
+    server.stop()
+    (server.data / name).unlink(missing_ok=True)
+    plant(server.data, precious, name)
+    os.chown(server.data, OTHER, OTHER)
+    command = ("secret", "list") if name == "master.secret" else ("keys", "create", "--name", "x", "--scope", "read")
+    done = run(*command, environment=server.environment, check=False)
+    assert done.returncode != 0 and str(server.data / name.partition("-")[0]) in done.stderr
+
+
+def test_a_directory_that_is_a_link_is_used(precious, make_server):
+    """What the operator names is trusted; what is in it is not."""
+    (precious / "real").mkdir(mode=0o700)
+    (precious / "data").symlink_to(precious / "real")
+    make_server(precious / "data").start()
+    assert (precious / "real/state.sqlite").exists()
