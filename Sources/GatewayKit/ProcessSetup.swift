@@ -17,6 +17,16 @@ package enum ProcessSetup {
         }
     }
 
+    /// The most connections that leave descriptors for the files of uploads, the state and the log.
+    package static var mostConnections: Int {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .max }
+        let descriptors = Int(clamping: limit.rlim_cur)
+        return max(1, descriptors / 2, descriptors - descriptorsOfFiles)
+    }
+
+    private static let descriptorsOfFiles = 256
+
     /// Ends the process at SIGTERM and SIGINT and ignores SIGHUP, until the services handle them.
     ///
     /// As process 1 of a container it would ignore the first two by default, and a start may wait long for a database.

@@ -11,7 +11,7 @@ extension Settings {
             maximumBytes: limits.headerBytes,
             maximumFields: limits.headerCount
         )
-        configuration.maximumConnections = limits.connections
+        configuration.maximumConnections = min(limits.connections, ProcessSetup.mostConnections)
         configuration.maximumConnectionsPerAddress = limits.address.connections
         configuration.unlimitedPeers = general.trustedProxies + limits.address.exempt
         configuration.headTimeout = timeouts.head
