@@ -139,7 +139,9 @@ def test_every_deletion_works_without_a_free_block(disk, server, tmp_path, momen
         problem(api.post("/v1/tus/uploads", {"length": 10}), 507, "storage_full")
         fresh = server.url + path_of(kept)
         assert api.patch(fresh, 0, b"x").status_code == 507
-        assert api.offset(fresh) == 0
+        # If its byte has reached the file, the record of it needs room: clients wait after 423.
+        found = api.head(fresh)
+        assert found.status_code == 423 or found.headers["Upload-Offset"] == "0", found.status_code
     os.truncate(disk / "ballast", 0)
     deadline = time.monotonic() + 60
     while api.create(10).status_code == 507:

@@ -59,7 +59,6 @@ def test_a_download_is_safe(api, media):
         ("application/javascript", False),
         ("nonsense", False),
         ("", False),
-        ("text/plain\r\nX-Injected: 1", False),
     ],
 )
 def test_only_harmless_types_are_shown_in_place(api, kind, inline):
@@ -67,17 +66,20 @@ def test_only_harmless_types_are_shown_in_place(api, kind, inline):
     answer = api.get(f"/media/{identifier}", params={"disposition": "inline"})
     assert answer.headers["Content-Disposition"].startswith("inline" if inline else "attachment")
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert "X-Injected" not in answer.headers
 
 
-@pytest.mark.parametrize(
-    "name", ['a".txt', "a\r\nX-Injected: 1", "../../etc/passwd", "日本.txt", "\u202etxt.exe", "", " ", "a\\b"]
-)
+@pytest.mark.parametrize("name", ["filename", "filetype"])
+def test_nothing_can_be_injected_into_a_header(api, name):
+    for end in ("\r\n", "\n", "\r"):
+        answer = api.create(1, metadata={name: f"text/plain{end}X-Injected: 1"})
+        assert answer.status_code == 400 and "control character" in answer.text
+
+
+@pytest.mark.parametrize("name", ['a".txt', "../../etc/passwd", "日本.txt", "\u202etxt.exe", "", " ", "a\\b"])
 def test_no_file_name_breaks_the_header(api, name):
     identifier = api.uploaded(b"x", metadata={"filename": name})
     answer = api.get(f"/media/{identifier}")
     assert answer.status_code == 200
-    assert "X-Injected" not in answer.headers
     value = answer.headers["Content-Disposition"]
     assert value.startswith("attachment; filename=")
     assert "/" not in value.replace("UTF-8''", "") and "\\" not in value

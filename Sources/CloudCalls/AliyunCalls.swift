@@ -13,8 +13,8 @@ package enum AliyunCalls {
     package struct Claim: Sendable {
         package let accessKeyID: String
         package let token: String?
-        /// What another call must not repeat until a time in Unix seconds.
-        package let nonce: (text: String, expiry: Int64)
+        /// What another call must not repeat until a time in Unix seconds; `nil` for the end of its session.
+        package let nonce: (text: String, expiry: Int64?)
         /// What the client should have signed; contains no secret.
         package let stringToSign: String
         /// Verifies the signature, in constant time.
@@ -47,7 +47,7 @@ package enum AliyunCalls {
             return Claim(
                 accessKeyID: claim.accessKeyID,
                 token: claim.token,
-                nonce: (claim.nonce, claim.timestamp + AliyunRPCSignature.maximumSkew),
+                nonce: (claim.nonce, claim.timestamp.map { $0 + AliyunRPCSignature.maximumSkew }),
                 stringToSign: claim.stringToSign
             ) { (credentials) throws(RequestSignatureFailure) in
                 try AliyunRPCSignature.verify(claim, credentials: credentials)

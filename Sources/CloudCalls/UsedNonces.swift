@@ -15,27 +15,48 @@ package final class UsedNonces: Sendable {
     private struct Name: Hashable {
         let first, second: UInt64
 
-        init(_ nonce: String, of accessKeyID: String) {
-            let hash = Digest.hash("\(accessKeyID)\n\(nonce)".utf8, .sha256)
+        init(_ text: String) {
+            let hash = Digest.hash(text.utf8, .sha256)
             func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
             (first, second) = (number(hash[0..<8]), number(hash[8..<16]))
         }
     }
 
+    private struct Use {
+        let expiry: Int64
+        /// Of the signer; 0 if nobody counts.
+        let signer: UInt64
+    }
+
     private struct Contents {
-        var expiries: [Name: Int64] = [:]
+        var uses: [Name: Use] = [:]
+        var counts: [UInt64: Int] = [:]
         /// When expired nonces were last removed.
         var cleaned: Int64 = 0
+
+        mutating func clean(at now: Int64) {
+            uses = uses.filter { $0.value.expiry >= now }
+            cleaned = now
+            guard !counts.isEmpty else { return }
+            counts = [:]
+            for use in uses.values { counts[use.signer, default: 0] += 1 }
+        }
     }
 
     /// Seconds between two removals of expired nonces, because each one scans all of them.
     private static let cleaningInterval: Int64 = 60
 
     private let capacity: Int
+    private let perSigner: Int?
     private let contents = Mutex(Contents())
 
-    /// - Parameter capacity: Maximum number of nonces, at 40 bytes or slightly more each; at least 1.
-    package init(capacity: Int = 1 << 18) { self.capacity = max(1, capacity) }
+    /// - Parameters:
+    ///   - capacity: Maximum number of nonces, at 50 bytes or slightly more each; at least 1.
+    ///   - perSigner: The same of one signer; `nil` for no such limit.
+    package init(capacity: Int = 1 << 18, perSigner: Int? = nil) {
+        self.capacity = max(1, capacity)
+        self.perSigner = perSigner
+    }
 
     /// Records a nonce unless it is already in use and not expired.
     ///
@@ -46,15 +67,18 @@ package final class UsedNonces: Sendable {
     ///   - now: Unix seconds.
     /// - Returns: `.full` instead of dropping a nonce that is not expired.
     package func use(_ nonce: String, of accessKeyID: String, until expiry: Int64, at now: Int64) -> Outcome {
-        let name = Name(nonce, of: accessKeyID)
+        let name = Name("\(accessKeyID)\n\(nonce)")
+        let signer = perSigner == nil ? 0 : Name(accessKeyID).first
         return contents.withLock { contents in
-            if let used = contents.expiries[name], used >= now { return .used }
-            if abs(now - contents.cleaned) >= Self.cleaningInterval {
-                contents.expiries = contents.expiries.filter { $0.value >= now }
-                contents.cleaned = now
+            if let used = contents.uses[name], used.expiry >= now { return .used }
+            if abs(now - contents.cleaned) >= Self.cleaningInterval { contents.clean(at: now) }
+            let isKnown = contents.uses[name] != nil
+            guard isKnown || contents.uses.count < capacity else { return .full }
+            if let perSigner, !isKnown {
+                guard contents.counts[signer, default: 0] < perSigner else { return .full }
+                contents.counts[signer, default: 0] += 1
             }
-            guard contents.expiries.count < capacity || contents.expiries[name] != nil else { return .full }
-            contents.expiries[name] = expiry
+            contents.uses[name] = Use(expiry: expiry, signer: signer)
             return .new
         }
     }

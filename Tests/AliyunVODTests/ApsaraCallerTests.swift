@@ -316,7 +316,7 @@ struct ApsaraCallerTests {
             text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
         }
 
-        /// Signs and sends a call.
+        /// Signs and sends a call; without a `shift` it states no time.
         ///
         /// - Returns: The status and the code; the status alone without an error.
         func send(
@@ -324,7 +324,7 @@ struct ApsaraCallerTests {
             _ parameters: [String: String] = [:],
             by credentials: SigningCredentials?,
             nonce: String? = nil,
-            shift: Int64 = 0,
+            shift: Int64? = 0,
             _ change: (inout [SigningField]) -> Void = { _ in }
         ) async throws -> String {
             var all = ["Action": action, "Version": "2017-03-21", "Format": "JSON"].merging(parameters) { $1 }
@@ -334,7 +334,7 @@ struct ApsaraCallerTests {
                     SigningRequest(method: "GET", path: "/", query: all),
                     credentials: credentials,
                     nonce: nonce ?? "n\(self.nonce.next())",
-                    at: bench.clock.now.unixSeconds + shift
+                    at: shift.map { bench.clock.now.unixSeconds + $0 }
                 )
             }
             change(&all)
@@ -449,6 +449,34 @@ struct ApsaraCallerTests {
         #expect(try await endpoint.bench.state.revokeKey("key_m", at: endpoint.bench.clock.now))
         endpoint.bench.clock.advance(by: 1)
         #expect(try await endpoint.send("SearchMedia", by: credentials) == "400 InvalidSecurityToken.Expired")
+    }
+
+    @Test("a session may leave the time out, as the SDK for browsers does, and no nonce is taken twice while it lasts")
+    func timeless() async throws {
+        let endpoint = try await Endpoint()
+        let pair = try await endpoint.pair("key_r", [.read])
+        #expect(try await endpoint.send("SearchMedia", by: pair, shift: nil) == "400 MissingParameter")
+        let clock = endpoint.bench.clock
+        let grant = try Self.session(until: clock.now + 36_000)
+        let credentials = try endpoint.credentials(grant)
+        #expect(try await endpoint.send("SearchMedia", by: credentials, nonce: "n", shift: nil) == "200")
+        for _ in 0..<3 {
+            let again = try await endpoint.send("SearchMedia", by: credentials, nonce: "n", shift: nil)
+            #expect(again == "400 SignatureNonceUsed")
+            clock.advance(by: 11_000)
+        }
+        clock.advance(by: 3001)
+        let late = try await endpoint.send("SearchMedia", by: credentials, nonce: "m", shift: nil)
+        #expect(late == "400 InvalidSecurityToken.Expired")
+        // A session has only so many nonces of this kind, so that others keep theirs.
+        let busy = try endpoint.credentials(try Self.session(until: clock.now + 36_000))
+        for number in 0..<1000 {
+            #expect(try await endpoint.send("SearchMedia", by: busy, nonce: "\(number)", shift: nil) == "200")
+        }
+        #expect(try await endpoint.send("SearchMedia", by: busy, nonce: "more", shift: nil) == "503 ServiceUnavailable")
+        #expect(try await endpoint.send("SearchMedia", by: busy, nonce: "more") == "200")
+        let other = try endpoint.credentials(try Self.session(until: clock.now + 36_000))
+        #expect(try await endpoint.send("SearchMedia", by: other, nonce: "more", shift: nil) == "200")
     }
 
     @Test("a call that is repeated, late or of another version is refused")

@@ -95,6 +95,11 @@ struct LeaseTests {
 
         /// Gives a lease to another node, as if this one had been suspended for long.
         func steal(_ id: UploadID) throws {
+            // Otherwise the lease is cleared away after a while.
+            try database.connection().run(
+                "INSERT INTO node (id, heartbeat_at, reads_changes) VALUES (1, clock_timestamp() + interval '1 day', true)"
+                    + " ON CONFLICT DO NOTHING"
+            )
             let stolen = try database.connection().run(
                 "UPDATE upload_lease SET node = 1, epoch = nextval('lease_epoch') WHERE upload_id = $1",
                 [id.text]

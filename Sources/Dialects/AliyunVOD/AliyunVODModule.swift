@@ -118,10 +118,7 @@ package struct AliyunVODModule: GatewayModule {
                 callbacks: library.events.callbacks,
                 sender: sender,
                 objectURL: { bucket, key in
-                    let base = url.configured.map { ObjectURL.origin(of: $0, port: nil) }
-                    return base.map { "\($0)/\(bucket)/\(key)" }
-                        // The name by which SDKs reach the bucket.
-                        ?? "http://\(bucket).oss-\(place.region).aliyuncs.com/\(key)"
+                    url.configured.map { "\(ObjectURL.origin(of: $0, port: nil))/\(bucket)/\(key)" }
                 },
                 counters: delivered,
                 report: { message in

@@ -14,12 +14,14 @@ struct AliyunTokenDialect: TokenDialect {
 
     func claim(_ call: CloudCall) throws(RequestSignatureFailure) -> TokenClaim {
         let claim = try AliyunCalls.claim(call)
+        // Only browsers leave the time out, and they ask for no credentials here.
+        guard let expiry = claim.nonce.expiry else { throw .missingParameter("Timestamp") }
         return TokenClaim(
             accessKeyID: claim.accessKeyID,
             token: claim.token,
             nonce: TokenClaim.Nonce(
                 text: claim.nonce.text,
-                expiry: claim.nonce.expiry,
+                expiry: expiry,
                 refusal: TokenRefusal(.usedNonce)
             ),
             stringToSign: claim.stringToSign,

@@ -11,9 +11,9 @@ package enum AliyunRPCSignature {
     package struct Claim: Sendable {
         /// The id of the secret to look up.
         package let accessKeyID: String
-        /// When it was signed, Unix seconds.
-        package let timestamp: Int64
-        /// Must not be reused while the timestamp is valid.
+        /// When it was signed, Unix seconds; `nil` only with a session token.
+        package let timestamp: Int64?
+        /// Must not be reused while the timestamp, or without one the session, is valid.
         package let nonce: String
         package let token: String?
         /// In base64.
@@ -25,6 +25,9 @@ package enum AliyunRPCSignature {
     }
 
     /// Parses the signature of a request and checks everything that needs no secret.
+    ///
+    /// The VOD SDK for browsers (1.5.0 to 1.5.6) sends no `Timestamp` with session credentials, so it may be missing there:
+    /// the session bounds the time.
     ///
     /// - Parameters:
     ///   - request: Its query, followed by form parameters from the content. Path and headers are ignored.
@@ -44,18 +47,28 @@ package enum AliyunRPCSignature {
         else { throw .unsupportedAlgorithm }
         guard Base64.decode(signature)?.count == DigestAlgorithm.sha1.byteCount else { throw .malformed("Signature") }
         let accessKeyID = try parameters.single("AccessKeyId")
-        guard let timestamp = SigningTime.parseExtended(try parameters.single("Timestamp")) else {
-            throw .malformed("Timestamp")
-        }
-        guard abs(timestamp - now) <= min(skew, maximumSkew) else { throw .skewed }
+        let token = try parameters.optional("SecurityToken")
+        let timestamp = try Self.timestamp(parameters, hasSession: token?.isEmpty == false)
+        if let timestamp, abs(timestamp - now) > min(skew, maximumSkew) { throw .skewed }
         return Claim(
             accessKeyID: accessKeyID,
             timestamp: timestamp,
             nonce: try parameters.single("SignatureNonce"),
-            token: try parameters.optional("SecurityToken"),
+            token: token,
             signature: signature,
             stringToSign: stringToSign(request)
         )
+    }
+
+    private static func timestamp(
+        _ parameters: [SigningField],
+        hasSession: Bool
+    ) throws(RequestSignatureFailure) -> Int64? {
+        if hasSession, try parameters.optional("Timestamp") == nil { return nil }
+        guard let timestamp = SigningTime.parseExtended(try parameters.single("Timestamp")) else {
+            throw .malformed("Timestamp")
+        }
+        return timestamp
     }
 
     /// Verifies signature and token of a claim in constant time.
@@ -76,19 +89,19 @@ package enum AliyunRPCSignature {
     ///   - request: Its query must include all parameters; form parameters count as query parameters.
     ///   - credentials: The signing credentials.
     ///   - nonce: Must differ for each request.
-    ///   - now: Unix seconds.
+    ///   - now: Unix seconds; `nil` for no timestamp.
     /// - Returns: All parameters to send, including the signature.
     package static func sign(
         _ request: SigningRequest,
         credentials: SigningCredentials,
         nonce: String,
-        at now: Int64
+        at now: Int64?
     ) -> [SigningField] {
         var fields = [
             SigningField("AccessKeyId", credentials.accessKeyID), SigningField("SignatureMethod", method),
             SigningField("SignatureVersion", version), SigningField("SignatureNonce", nonce),
-            SigningField("Timestamp", SigningTime.formatExtended(now)),
         ]
+        if let now { fields.append(SigningField("Timestamp", SigningTime.formatExtended(now))) }
         if let token = credentials.sessionToken { fields.append(SigningField("SecurityToken", token)) }
         var signed = request
         signed.query.removeAll { parameter in

@@ -9,10 +9,8 @@ package enum MetadataText {
     /// Whether a text can be a file name, a media type, or the name of a value.
     package static func isName(_ text: String) -> Bool { !text.unicodeScalars.contains(where: isControl) }
 
-    /// Whether a text can be any other value: it may have several lines.
-    private static func isValue(_ text: String) -> Bool {
-        !text.unicodeScalars.contains { isControl($0) && !["\t", "\n", "\r"].contains($0) }
-    }
+    /// Whether a text can be any other value, which only its app reads: not every program keeps what follows a NUL.
+    private static func isValue(_ text: String) -> Bool { !text.unicodeScalars.contains("\0") }
 
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
@@ -35,7 +33,8 @@ package enum MetadataText {
             guard names.contains(name) ? isName(value) : isValue(value) else {
                 throw UploadError(
                     .invalidRequest,
-                    "The metadata `\(name.prefix(64))` has the control character \(code(in: value)); remove it."
+                    "The metadata `\(name.prefix(64))` has the control character "
+                        + "\(names.contains(name) ? code(in: value) : "U+0000"); remove it."
                 )
             }
         }

@@ -245,22 +245,29 @@ struct InteropTests {
         #expect(missing.element("ETag") == "0123")
     }
 
-    @Test("the CRC-64 that a client of OSS or COS sends is compared", arguments: [Signature.ossV4, .cos])
-    func crc64(_ signature: Signature) async throws {
+    @Test("digests that clients of OSS and COS send are compared", arguments: [Signature.ossV4, .cos], [true, false])
+    func digests(_ signature: Signature, _ isPart: Bool) async throws {
         let bench = try await bench()
-        let name = signature == .cos ? "x-cos-hash-crc64ecma" : "x-oss-hash-crc64ecma"
-        let field = try #require(FieldName(name))
-        // CRC-64/XZ of 123456789: its check value.
+        // Of 123456789: its CRC-64/XZ, which is the check value of that code, and its SHA-1.
         let content = Array("123456789".utf8)
-        for (value, outcome) in [
-            ("11051210869376104954", "200"), ("", "200"), ("1", "400 BadDigest"), ("x", "400 InvalidDigest"),
+        let (crc, sha) = ("11051210869376104954", "f7c3bc1d808e04732adf679965ccc34ca7ae3441")
+        let names = signature == .cos ? ["hash-crc64ecma", "content-sha1"] : ["hash-crc64ecma", "hash-sha1"]
+        let target = isPart ? "/bucket-1/c?partNumber=1&uploadId=\(try await bench.begin("c"))" : "/bucket-1/c"
+        for (name, right, wrong, malformed) in [
+            (names[0], crc, "1", "x"), (names[1], sha, String(sha.reversed()), "f7c3"),
+            (names[1], sha.uppercased(), String(repeating: "0", count: 40), sha + "00"),
         ] {
-            var fields = HTTPFields()
-            fields[field] = value
-            let signer = ObjectBench.administrator
-            let response = try await bench.send("PUT", "/bucket-1/c", signer, by: signature, fields, content: content)
-            let expected = signature == .ossV4 && outcome.hasSuffix("BadDigest") ? "400 InvalidDigest" : outcome
-            #expect(response.outcome == expected, "\(value)")
+            for (value, outcome) in [
+                (right, "200"), ("", "200"), (malformed, "400 InvalidDigest"),
+                // OSS has one code for both.
+                (wrong, signature == .cos ? "400 BadDigest" : "400 InvalidDigest"),
+            ] {
+                var fields = HTTPFields()
+                fields[try #require(FieldName((signature == .cos ? "x-cos-" : "x-oss-") + name))] = value
+                let signer = ObjectBench.administrator
+                let response = try await bench.send("PUT", target, signer, by: signature, fields, content: content)
+                #expect(response.outcome == outcome, "\(name) \(value)")
+            }
         }
     }
 

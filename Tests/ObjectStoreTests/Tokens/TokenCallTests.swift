@@ -221,6 +221,19 @@ struct TokenCallTests {
         #expect(nonces.use("b", of: "k", until: 1300, at: 1201) == .new)
     }
 
+    @Test("with a limit of each signer, one does not take the places of others")
+    func perSigner() {
+        let nonces = UsedNonces(capacity: 5, perSigner: 2)
+        #expect(nonces.use("a", of: "k", until: 1100, at: 1000) == .new)
+        #expect(nonces.use("b", of: "k", until: 1200, at: 1000) == .new)
+        #expect(nonces.use("c", of: "k", until: 1200, at: 1000) == .full)
+        #expect(nonces.use("c", of: "other", until: 1200, at: 1000) == .new)
+        #expect(nonces.use("a", of: "k", until: 1200, at: 1050) == .used)
+        // After "a" is forgotten.
+        #expect(nonces.use("c", of: "k", until: 1300, at: 1161) == .new)
+        #expect(nonces.use("d", of: "k", until: 1300, at: 1161) == .full)
+    }
+
     @Test("a node remembers 262,144 nonces")
     func capacity() {
         let nonces = UsedNonces()

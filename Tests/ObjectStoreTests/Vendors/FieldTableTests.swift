@@ -22,7 +22,7 @@ struct FieldTableTests {
             // In no table: hints, digests, notifications and traces.
             (.aws, ["x", "", "content-sha1", "client-hint", "event-notification", "span-id"]),
             (.aliyun, ["x", "", "sha256-of-head", "upload-hint", "notify", "trace", "device-id"]),
-            (.tencent, ["x", "", "content-sha1", "sdk-platform", "notify-mode", "span"]),
+            (.tencent, ["x", "", "head-sha1", "sdk-platform", "notify-mode", "span"]),
         ] as [(Vendor, [String])]
     )
     func ignored(_ vendor: Vendor, _ names: [String]) throws {
@@ -36,8 +36,8 @@ struct FieldTableTests {
         "fields with an effect are accepted",
         arguments: [
             (.aws, ["meta-a", "checksum-crc32", "sdk-checksum-algorithm", "copy-source-range", "mp-object-size"]),
-            (.aliyun, ["meta-a", "forbid-overwrite", "callback", "range-behavior", "hash-crc64ecma"]),
-            (.tencent, ["meta-a", "forbid-overwrite", "security-token", "tagging", "hash-crc64ecma"]),
+            (.aliyun, ["meta-a", "forbid-overwrite", "callback", "range-behavior", "hash-sha1"]),
+            (.tencent, ["meta-a", "forbid-overwrite", "security-token", "tagging", "content-sha1"]),
         ] as [(Vendor, [String])]
     )
     func executed(_ vendor: Vendor, _ names: [String]) throws {

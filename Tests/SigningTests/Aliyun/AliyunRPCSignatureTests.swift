@@ -146,7 +146,14 @@ struct AliyunRPCSignatureTests {
                 try verify(try request.changing(name, to: value))
             }
         }
-        for name in ["SignatureMethod", "SignatureVersion", "SignatureNonce", "Timestamp", "AccessKeyId"] {
+        // The rest is signed, so another request results.
+        let timeless = try request.changing("Timestamp", to: nil)
+        #expect(throws: RequestSignatureFailure.wrongSignature) { try verify(timeless) }
+        for token in [nil, ""] {
+            let plain = try timeless.changing("SecurityToken", to: token)
+            #expect(throws: RequestSignatureFailure.missingParameter("Timestamp")) { try verify(plain) }
+        }
+        for name in ["SignatureMethod", "SignatureVersion", "SignatureNonce", "AccessKeyId"] {
             #expect(throws: RequestSignatureFailure.missingParameter(name)) {
                 try verify(try request.changing(name, to: nil))
             }
@@ -171,6 +178,17 @@ struct AliyunRPCSignatureTests {
     }
 
     /// ali-oss sends milliseconds.
+    @Test("with a session token the timestamp may be missing")
+    func timeless() throws {
+        let request = SigningRequest(method: "POST", path: "/", query: [SigningField("Action", "CreateUploadVideo")])
+        var signed = request
+        signed.query = AliyunRPCSignature.sign(request, credentials: Self.credentials, nonce: "n", at: nil)
+        #expect(!signed.query.contains { $0.name == "Timestamp" })
+        #expect(throws: Never.self) { try verify(signed) }
+        #expect(try AliyunRPCSignature.claim(signed, at: Self.now).timestamp == nil)
+        try expectEachParameterIsSigned(signed, timestamp: "") { try verify($0) }
+    }
+
     @Test("a timestamp can have a fraction")
     func fraction() {
         #expect(SigningTime.parseExtended("2026-01-02T03:04:05.123Z") == Self.now)

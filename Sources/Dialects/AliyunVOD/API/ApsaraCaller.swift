@@ -32,6 +32,9 @@ struct ApsaraCaller: Sendable {
         }
     }
 
+    /// When a session expires.
+    var sessionEnd: Date? { if case .session(let grant) = identity { grant.upload.expiresAt } else { nil } }
+
     /// Whether the caller may perform an action in an application.
     func may(_ action: ApsaraAction, in application: String, at place: ApsaraPlace) -> Bool {
         switch identity {
@@ -89,6 +92,8 @@ struct ApsaraAuthentication: Sendable {
     let revoked: RevocationList
     let pairs: KeyPairCache
     private let nonces = UsedNonces()
+    /// Those of calls without a time; a session must not keep others from calling.
+    private let timelessNonces = UsedNonces(perSigner: 1000)
 
     init(issuer: CredentialIssuer, revoked: RevocationList, pairs: KeyPairCache) {
         self.issuer = issuer
@@ -115,8 +120,9 @@ struct ApsaraAuthentication: Sendable {
             throw AliyunCallFailure(error, stringToSign: claim.stringToSign)
         }
         noteUse()
-        switch nonces.use(claim.nonce.text, of: claim.accessKeyID, until: claim.nonce.expiry, at: call.time.unixSeconds)
-        {
+        let used = claim.nonce.expiry == nil ? timelessNonces : nonces
+        let end = claim.nonce.expiry ?? caller.sessionEnd?.unixSeconds ?? call.time.unixSeconds
+        switch used.use(claim.nonce.text, of: claim.accessKeyID, until: end, at: call.time.unixSeconds) {
         case .new: return caller
         case .used: throw AliyunCallFailure.usedNonce
         case .full: throw AliyunCallFailure.tooManyNonces

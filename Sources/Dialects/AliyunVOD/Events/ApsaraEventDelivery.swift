@@ -22,7 +22,7 @@ struct ApsaraEventDelivery: Sendable {
     let callbacks: ApsaraCallbacks
     let sender: any CallbackSender
     /// The URL of an object, for people.
-    let objectURL: @Sendable (_ bucket: String, _ key: String) -> String
+    let objectURL: @Sendable (_ bucket: String, _ key: String) -> String?
     /// By outcome.
     let counters: CounterTable
     let report: @Sendable (_ message: String) -> Void

@@ -1,4 +1,5 @@
 internal import Bytes
+internal import Digests
 internal import HTTPWire
 internal import Signing
 internal import UploadCore
@@ -38,6 +39,8 @@ package struct DeclaredContent: Sendable {
     let md5: [UInt8]?
     /// CRC-64/XZ of an object or a part, as OSS and COS name it.
     let crc64: UInt64?
+    /// SHA-1 of an object or a part, as clients of OSS and COS send it.
+    let sha1: [UInt8]?
     let checksum: ObjectChecksum.Declared?
     let trailers: [String]
     /// Algorithm of the checksum that the SDK announces.
@@ -53,6 +56,7 @@ package struct DeclaredContent: Sendable {
         isChunked = false
         md5 = nil
         crc64 = nil
+        sha1 = nil
         checksum = nil
         trailers = []
         sdkAlgorithm = nil
@@ -68,16 +72,18 @@ package struct DeclaredContent: Sendable {
         isChunked = fields.contains("Transfer-Encoding")
         decodedLength = request["decoded-content-length"].map { Size($0) }
         guard let kind else {
-            (md5, crc64, checksum, trailers, sdkAlgorithm) = (nil, nil, nil, [], nil)
+            (md5, crc64, sha1, checksum, trailers, sdkAlgorithm) = (nil, nil, nil, nil, [], nil)
             return
         }
-        crc64 =
-            kind != .object
-            ? nil
-            : try request["hash-crc64ecma"].flatMap { $0.isEmpty ? nil : $0 }.map { (text) throws(ObjectError) in
-                guard let value = UInt64(text) else { throw ObjectError(.invalidDigest) }
-                return value
-            }
+        func digest<Value>(_ name: String, _ read: (String) -> Value?) throws(ObjectError) -> Value? {
+            guard kind == .object, let text = request[name], !text.isEmpty else { return nil }
+            guard let value = read(text) else { throw ObjectError(.invalidDigest) }
+            return value
+        }
+        crc64 = try digest("hash-crc64ecma") { UInt64($0) }
+        sha1 = try digest(request.vendor == .aliyun ? "hash-sha1" : "content-sha1") { text in
+            Hexadecimal.decode(text).flatMap { $0.count == DigestAlgorithm.sha1.byteCount ? $0 : nil }
+        }
         md5 = try fields["Content-MD5"].map { (text) throws(ObjectError) in
             guard let md5 = Base64.decode(text), md5.count == 16 else { throw ObjectError(.invalidDigest) }
             return md5

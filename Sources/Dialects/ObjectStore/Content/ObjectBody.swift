@@ -64,7 +64,7 @@ package final class ObjectBody: ByteSource {
         declared = content
         self.length = length
         if case .sha256(let hash) = payload { sha256 = hash } else { sha256 = nil }
-        digests = ObjectDigests(algorithm ?? own, needsSHA256: sha256 != nil)
+        digests = ObjectDigests(algorithm ?? own, needsSHA256: sha256 != nil, needsSHA1: content.sha1 != nil)
         if let signature, let length,
             let decoder = AWSChunkedDecoder(payload: payload, signature: signature, length: length)
         {
@@ -125,6 +125,9 @@ package final class ObjectBody: ByteSource {
         }
         if let crc64 = declared.crc64, crc64 != values.crc64 {
             throw ObjectError(.badDigest, "The CRC-64 you specified did not match what we received.")
+        }
+        if let sha1 = declared.sha1, sha1 != values.sha1 {
+            throw ObjectError(.badDigest, "The SHA-1 you specified did not match what we received.")
         }
         let trailer = try trailer()
         if let checksum = declared.checksum ?? trailer, checksum.value != values.checksum {

@@ -18,6 +18,8 @@ package final class ObjectDigests: @unchecked Sendable {
         package let checksum: [UInt8]?
         /// Only if requested.
         package let sha256: [UInt8]?
+        /// The same.
+        package let sha1: [UInt8]?
 
         /// The entity tag of a part, or of an object not uploaded in parts.
         package var entityTag: String { Hexadecimal.encode(md5) }
@@ -36,13 +38,16 @@ package final class ObjectDigests: @unchecked Sendable {
     private var crc64 = CRC64XZ()
     private var checksum: Checksum?
     private let sha256: RunningDigest?
+    private let sha1: RunningDigest?
     private var count: Int64 = 0
 
     /// - Parameters:
     ///   - algorithm: Algorithm of the checksum, if one is wanted.
     ///   - needsSHA256: Whether the SHA-256 is needed as well.
-    package init(_ algorithm: ObjectChecksum.Algorithm?, needsSHA256: Bool = false) {
+    ///   - needsSHA1: Whether the SHA-1 is needed as well.
+    package init(_ algorithm: ObjectChecksum.Algorithm?, needsSHA256: Bool = false, needsSHA1: Bool = false) {
         self.algorithm = algorithm
+        sha1 = needsSHA1 ? RunningDigest(.sha1) : nil
         let sha256 = needsSHA256 || algorithm == .sha256 ? RunningDigest(.sha256) : nil
         self.sha256 = sha256
         checksum =
@@ -67,6 +72,7 @@ package final class ObjectDigests: @unchecked Sendable {
             if needsMD5 { md5.update(bytes) }
             crc64.update(bytes)
             sha256?.update(bytes)
+            sha1?.update(bytes)
             switch checksum {
             case .crc32(var check):
                 check.update(bytes)
@@ -93,6 +99,13 @@ package final class ObjectDigests: @unchecked Sendable {
             case .digest(let digest): digest.finish()
             case nil: algorithm == .sha256 ? sha256 : nil
             }
-        return Values(count: count, md5: givenMD5 ?? md5.finish(), crc64: crc64.value, checksum: value, sha256: sha256)
+        return Values(
+            count: count,
+            md5: givenMD5 ?? md5.finish(),
+            crc64: crc64.value,
+            checksum: value,
+            sha256: sha256,
+            sha1: sha1?.finish()
+        )
     }
 }

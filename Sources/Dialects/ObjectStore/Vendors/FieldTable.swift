@@ -165,7 +165,7 @@ extension FieldTable {
             "storage-class": .only(["standard"], otherwise: storageClass, anyCase: true),
             "complete-all": .only(["no"], otherwise: .because(namesParts("x-oss-")), anyCase: true),
             // Compared with the content of an object or a part.
-            "hash-crc64ecma": .executed,
+            "hash-crc64ecma": .executed, "hash-sha1": .executed,
             // No effect here: requester pays, object lock, traffic limits.
             "allow-same-action-overlap": .ignored, "bypass-governance-retention": .ignored, "request-id": .ignored,
             "request-payer": .ignored, "traffic-limit": .ignored, "user-agent": .ignored,
@@ -195,7 +195,7 @@ extension FieldTable {
             "acl": .only(ownerOnly, otherwise: acl),
             "storage-class": .only(["standard"], otherwise: storageClass, anyCase: true),
             // Compared with the content of an object or a part.
-            "hash-crc64ecma": .executed,
+            "content-sha1": .executed, "hash-crc64ecma": .executed,
             // No effect here: traffic limits and the SDKs' retry marks.
             "request-id": .ignored, "sdk-retry": .ignored, "trace-id": .ignored, "traffic-limit": .ignored,
             "user-agent": .ignored,
