@@ -24,7 +24,7 @@ package final class UsedNonces: Sendable {
 
     private struct Use {
         let expiry: Int64
-        /// Of the signer; 0 if nobody counts.
+        /// Identifies the signer; 0 without a limit for each signer.
         let signer: UInt64
     }
 

@@ -113,7 +113,7 @@ package struct DataDirectory: Sendable {
         return reserve
     }
 
-    /// Whether a file whose content will be replaced is nobody else's.
+    /// Whether a file can be overwritten: it is a regular file of this user, without another name.
     private static func isOwn(_ file: OpenFile, _ io: BlockingIO) throws(SystemError) -> Bool {
         let status = try io.status(of: file)
         return status.mode & S_IFMT == S_IFREG && status.links == 1 && status.owner == geteuid()

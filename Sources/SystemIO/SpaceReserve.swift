@@ -101,7 +101,7 @@ package final class SpaceReserve: Sendable {
     private var isScarce: Bool {
         var status = statvfs()
         guard fstatvfs(file.descriptor, &status) == 0 else { return false }
-        // Not those for root only: ext4 counts blocks among them that nobody gets.
+        // `f_bfree` also has the blocks for root only, and on ext4 some that cannot be allocated at all.
         return Self.bytes(status.f_bavail, of: status) < Self.step
     }
 

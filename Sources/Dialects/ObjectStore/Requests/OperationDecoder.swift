@@ -84,9 +84,9 @@ package enum OperationDecoder {
 
     /// The sub-resource of a request, if there is one.
     ///
-    /// A parameter without a value that nobody documented here is a sub-resource, too: a request that changes something
-    /// would change something else without it, and one about a bucket would get another document. Reading an object is the
-    /// same with it, and pages add such parameters to get past a cache.
+    /// An unknown parameter without a value is a sub-resource, too. If it were ignored, a write would change something else,
+    /// and a request about a bucket would get another document. When an object is read, it is ignored: web pages add such
+    /// parameters to get past a cache.
     private static func subresource(
         _ parameters: ObjectParameters,
         of head: RequestReader,
