@@ -340,6 +340,7 @@ let package = Package(
                 "HTTPWire", "Bytes", "Digests", "Signing", "XMLText", "ObjectGrants", "UploadCore", "SluiceTesting",
             ],
             path: "fuzz",
+            exclude: ["README.md", "corpus", "documents.dict", "http.dict", "run", "signatures.dict"],
             sources: ["Targets", "Replay"],
             swiftSettings: settings
         ),

@@ -5,29 +5,41 @@ internal import StateRecords
 ///
 /// GRDB binds and reads a text up to its first NUL, so texts are encoded here, and decoded by `SQLiteRow`.
 struct SQLiteArguments: ExpressibleByArrayLiteral, Sendable {
-    private var values: [DatabaseValue]
+    private var values: [(any DatabaseValueConvertible & Sendable)?]
 
     init() { values = [] }
 
-    init(arrayLiteral elements: (any DatabaseValueConvertible)?...) { self.init(elements) }
+    init(arrayLiteral elements: (any DatabaseValueConvertible & Sendable)?...) { values = elements }
 
-    init(_ elements: [(any DatabaseValueConvertible)?]) {
-        values = elements.map { element in
-            let value = element?.databaseValue ?? .null
+    init(_ elements: [(any DatabaseValueConvertible & Sendable)?]) { values = elements }
+
+    init(_ texts: [String]) { values = texts.map { $0 } }
+
+    var bound: StatementArguments { StatementArguments(Encoded(values: values)) }
+
+    static func + (one: SQLiteArguments, other: SQLiteArguments) -> SQLiteArguments {
+        var sum = one
+        sum += other
+        return sum
+    }
+
+    static func += (one: inout SQLiteArguments, other: SQLiteArguments) { one.values += other.values }
+
+    /// GRDB's own code is not specialised for an array: each of its elements would be an allocation.
+    private struct Encoded: Sequence, IteratorProtocol {
+        let values: [(any DatabaseValueConvertible & Sendable)?]
+        private var index = 0
+
+        init(values: [(any DatabaseValueConvertible & Sendable)?]) { self.values = values }
+
+        var underestimatedCount: Int { values.count }
+
+        mutating func next() -> (any DatabaseValueConvertible)?? {
+            guard index < values.count else { return nil }
+            defer { index += 1 }
+            guard let value = values[index]?.databaseValue else { return .some(nil) }
             guard case .string(let text) = value.storage else { return value }
             return StorableText.encode(text).databaseValue
         }
     }
-
-    init(_ texts: [String]) { self.init(texts.map { $0 as (any DatabaseValueConvertible)? }) }
-
-    var bound: StatementArguments { StatementArguments(values) }
-
-    static func + (one: SQLiteArguments, other: SQLiteArguments) -> SQLiteArguments {
-        var sum = one
-        sum.values += other.values
-        return sum
-    }
-
-    static func += (one: inout SQLiteArguments, other: SQLiteArguments) { one = one + other }
 }

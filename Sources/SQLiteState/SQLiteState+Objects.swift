@@ -11,7 +11,7 @@ extension SQLiteState {
 
     package func putPart(_ part: PartRecord, of id: UploadID) async throws(UploadError) -> PartRecord? {
         try await write { database in
-            let values: [(any DatabaseValueConvertible)?] = [
+            let values: SQLiteArguments = [
                 part.size, Data(part.md5), part.storedCRC64, part.checksum.map { Data($0) }, part.location,
                 Milliseconds(part.storedAt),
             ]
@@ -22,7 +22,7 @@ extension SQLiteState {
                 SELECT id, ?, ?, ?, ?, ?, ?, ? FROM upload WHERE id = ? AND \(Database.takesParts)
                 ON CONFLICT (upload_id, number) DO NOTHING
                 """,
-                SQLiteArguments([part.number] + values + [id.text])
+                [part.number] + values + [id.text]
             )
             if database.changesCount == 1 { return nil }
             guard try database.row("SELECT 1 FROM upload WHERE id = ? AND \(Database.takesParts)", [id.text]) != nil
@@ -33,7 +33,7 @@ extension SQLiteState {
                 UPDATE object_part SET size = ?, md5 = ?, crc64 = ?, checksum = ?, location = ?, stored_at = ?
                 WHERE upload_id = ? AND number = ?
                 """,
-                SQLiteArguments(values + [id.text, part.number])
+                values + [id.text, part.number]
             )
             return before
         }
