@@ -86,37 +86,39 @@ let package = Package(
         layer("HTTPServer", ["HTTPWire", "Transport", "SystemIO", "Bytes", "CSystem"]),
         layer("HTTPClient", ["CCurl", "HTTPWire", "Transport", "Bytes", "Tracing"]),
 
-        // The domain, and what implements its interfaces.
-        layer("UploadCore", ["SystemIO", "Bytes", "Digests", "Signing", "Tracing"]),
-        layer("DiskStorage", ["UploadCore", "Bytes", "Digests", "SystemIO"]),
-        layer("CloudCredentials", ["UploadCore", "HTTPClient", "Signing", "Transport", "SystemIO", "XMLText"]),
+        // The domain: its values and the interfaces of what it needs, what implements them, and what it does.
+        layer("UploadModel", ["SystemIO", "Bytes", "Digests", "Signing"]),
+        layer("UploadCore", ["UploadModel", "SystemIO", "Bytes", "Digests", "Signing", "Tracing"]),
+        layer("DiskStorage", ["UploadModel", "Bytes", "Digests", "SystemIO"]),
+        layer("CloudCredentials", ["UploadModel", "HTTPClient", "Signing", "Transport", "SystemIO", "XMLText"]),
         layer(
             "S3Storage",
             [
-                "UploadCore", "CloudCredentials", "HTTPClient", "HTTPWire", "Signing", "Digests", "SystemIO", "Bytes",
+                "UploadModel", "CloudCredentials", "HTTPClient", "HTTPWire", "Signing", "Digests", "SystemIO", "Bytes",
                 "XMLText", "MetricsKit", "CSystem", handles,
             ]
         ),
         layer(
             "Clouds",
-            ["UploadCore", "CloudCredentials", "HTTPClient", "HTTPWire", "Signing", "Digests", "Bytes", "XMLText"]
+            ["UploadModel", "CloudCredentials", "HTTPClient", "HTTPWire", "Signing", "Digests", "Bytes", "XMLText"]
         ),
-        layer("StateRecords", ["UploadCore", "Bytes", "Digests", "SystemIO", "MetricsKit", "Tracing", handles]),
+        layer("StateRecords", ["UploadModel", "Bytes", "Digests", "SystemIO", "MetricsKit", "Tracing", handles]),
         layer(
             "SQLiteState",
-            ["StateRecords", "UploadCore", "SystemIO", "MetricsKit", .product(name: "GRDB", package: "GRDB.swift")]
+            ["StateRecords", "UploadModel", "SystemIO", "MetricsKit", .product(name: "GRDB", package: "GRDB.swift")]
         ),
-        layer("PostgresState", ["StateRecords", "UploadCore", "Bytes", "SystemIO", "MetricsKit", "CPostgres"]),
+        layer("PostgresState", ["StateRecords", "UploadModel", "Bytes", "SystemIO", "MetricsKit", "CPostgres"]),
 
         // Kits: what modules are made of.
         layer("SettingsKit", ["HTTPWire", "Transport", "Bytes", .product(name: "Yams", package: "Yams")]),
 
-        layer("RESTKit", ["UploadCore", "HTTPWire", "Transport", "Bytes"]),
+        layer("RESTKit", ["UploadModel", "UploadCore", "HTTPWire", "Transport", "Bytes"]),
 
         layer(
             "Telemetry",
             [
-                "RESTKit", "SettingsKit", "UploadCore", "HTTPServer", "HTTPClient", "HTTPWire", "SystemIO",
+                "RESTKit", "SettingsKit", "UploadModel", "UploadCore", "HTTPServer", "HTTPClient", "HTTPWire",
+                "SystemIO",
                 "MetricsKit",
                 "BuildVersion", "Tracing", "Bytes", handles, .product(name: "Logging", package: "swift-log"),
             ]
@@ -124,7 +126,8 @@ let package = Package(
         layer(
             "GatewayKit",
             [
-                "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "CloudCredentials", "HTTPServer", "HTTPWire",
+                "RESTKit", "SettingsKit", "Telemetry", "UploadModel", "UploadCore", "CloudCredentials", "HTTPServer",
+                "HTTPWire",
                 "HTTPClient", "Transport", "SystemIO", "Signing", "MetricsKit", "Tracing", "CSystem", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -134,25 +137,29 @@ let package = Package(
         // Dialects: HTTPWire values in, UploadCore calls out.
         layer(
             "Tus",
-            ["GatewayKit", "RESTKit", "SettingsKit", "UploadCore", "HTTPWire", "Bytes", "Digests", handles],
+            [
+                "GatewayKit", "RESTKit", "SettingsKit", "UploadModel", "UploadCore", "HTTPWire", "Bytes", "Digests",
+                handles,
+            ],
             path: "Sources/Dialects/Tus"
         ),
         layer(
             "ResumableHTTP",
-            ["UploadCore", "HTTPWire", "Bytes", "Digests"],
+            ["UploadModel", "UploadCore", "HTTPWire", "Bytes", "Digests"],
             path: "Sources/Dialects/ResumableHTTP"
         ),
-        layer("Forms", ["UploadCore", "HTTPWire", "Bytes"], path: "Sources/Dialects/Forms"),
+        layer("Forms", ["UploadModel", "UploadCore", "HTTPWire", "Bytes"], path: "Sources/Dialects/Forms"),
         layer(
             "VODKit",
-            ["UploadCore"],
+            ["UploadModel"],
             path: "Sources/Dialects/VODKit"
         ),
         layer(
             "TencentVOD",
             [
                 "VODKit", "ObjectGateway", "ObjectGrants", "ObjectStore", "CloudCalls", "GatewayKit", "RESTKit",
-                "SettingsKit", "MetricsKit", "UploadCore", "Pulls", "Webhooks", "HTTPWire", "Bytes", "Signing", handles,
+                "SettingsKit", "MetricsKit", "UploadModel", "UploadCore", "Pulls", "Webhooks", "HTTPWire", "Bytes",
+                "Signing", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
@@ -162,7 +169,8 @@ let package = Package(
             "AliyunVOD",
             [
                 "VODKit", "Callbacks", "ObjectGateway", "ObjectGrants", "ObjectStore", "Presigning", "CloudCalls",
-                "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit", "UploadCore", "Pulls", "HTTPWire", "Digests",
+                "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit", "UploadModel", "UploadCore", "Pulls", "HTTPWire",
+                "Digests",
                 "Bytes", "Signing", "XMLText", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -172,7 +180,8 @@ let package = Package(
         layer(
             "Vimeo",
             [
-                "VODKit", "Tus", "ObjectGateway", "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit", "UploadCore",
+                "VODKit", "Tus", "ObjectGateway", "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit", "UploadModel",
+                "UploadCore",
                 "Pulls", "HTTPWire", "SystemIO",
                 "Digests", "Bytes", "Signing", handles,
                 .product(name: "Logging", package: "swift-log"),
@@ -180,34 +189,40 @@ let package = Package(
             ],
             path: "Sources/Dialects/Vimeo"
         ),
-        layer("ObjectGrants", ["UploadCore", "Signing", "Digests", "Bytes"]),
-        layer("CloudCalls", ["UploadCore", "Signing", "HTTPWire", "Digests", "Bytes", "XMLText"]),
+        layer("ObjectGrants", ["UploadModel", "Signing", "Digests", "Bytes"]),
+        layer("CloudCalls", ["UploadModel", "Signing", "HTTPWire", "Digests", "Bytes", "XMLText"]),
         layer(
             "TokenServices",
-            ["CloudCalls", "ObjectGrants", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing", "XMLText"],
+            [
+                "CloudCalls", "ObjectGrants", "UploadModel", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing",
+                "XMLText",
+            ],
             path: "Sources/Dialects/TokenServices"
         ),
         layer(
             "Presigning",
-            ["ObjectGrants", "UploadCore", "Bytes", "Signing"],
+            ["ObjectGrants", "UploadModel", "Bytes", "Signing"],
             path: "Sources/Dialects/Presigning"
         ),
         layer(
             "ObjectStore",
-            ["ObjectGrants", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing", "XMLText"],
+            ["ObjectGrants", "UploadModel", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing", "XMLText"],
             path: "Sources/Dialects/ObjectStore"
         ),
 
         layer(
             "PlainUploads",
-            ["Forms", "ResumableHTTP", "Tus", "GatewayKit", "RESTKit", "SettingsKit", "UploadCore", "HTTPWire"],
+            [
+                "Forms", "ResumableHTTP", "Tus", "GatewayKit", "RESTKit", "SettingsKit", "UploadModel", "UploadCore",
+                "HTTPWire",
+            ],
             path: "Sources/Dialects/PlainUploads"
         ),
         layer(
             "Companion",
             [
                 "ObjectGateway", "ObjectGrants", "ObjectStore", "Presigning", "GatewayKit", "RESTKit", "SettingsKit",
-                "UploadCore", "HTTPWire", "Signing", "Bytes", handles,
+                "UploadModel", "UploadCore", "HTTPWire", "Signing", "Bytes", handles,
             ],
             path: "Sources/Dialects/Companion"
         ),
@@ -215,14 +230,18 @@ let package = Package(
         // Modules that speak no protocol of uploads, or need adapters.
         layer(
             "Callbacks",
-            ["ObjectStore", "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "HTTPWire", "Transport", "Signing"]
+            [
+                "ObjectStore", "SettingsKit", "Telemetry", "UploadModel", "HTTPClient", "HTTPWire", "Transport",
+                "Signing",
+            ]
         ),
         layer(
             "ObjectGateway",
             [
                 "Callbacks", "Clouds", "CloudCredentials", "ObjectGrants", "ObjectStore", "Presigning", "TokenServices",
                 "GatewayKit", "RESTKit", "SettingsKit",
-                "Telemetry", "UploadCore", "HTTPServer", "HTTPClient", "HTTPWire", "Transport", "SystemIO", "Signing",
+                "Telemetry", "UploadModel", "UploadCore", "HTTPServer", "HTTPClient", "HTTPWire", "Transport",
+                "SystemIO", "Signing",
                 "MetricsKit",
                 handles, .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -232,13 +251,13 @@ let package = Package(
             "Identity",
             [
                 "ObjectGateway", "ObjectGrants", "TokenServices", "GatewayKit", "RESTKit", "SettingsKit", "Telemetry",
-                "UploadCore", "HTTPClient", "Signing", "Digests", "Bytes",
+                "UploadModel", "HTTPClient", "Signing", "Digests", "Bytes",
             ]
         ),
         layer(
             "ManagementAPI",
             [
-                "ResumableHTTP", "GatewayKit", "RESTKit", "UploadCore", "HTTPWire", "Bytes",
+                "ResumableHTTP", "GatewayKit", "RESTKit", "UploadModel", "UploadCore", "HTTPWire", "Bytes",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
@@ -246,14 +265,15 @@ let package = Package(
         layer(
             "LiveEvents",
             [
-                "GatewayKit", "RESTKit", "SettingsKit", "UploadCore", "HTTPWire", "Bytes",
+                "GatewayKit", "RESTKit", "SettingsKit", "UploadModel", "UploadCore", "HTTPWire", "Bytes",
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
         ),
         layer(
             "Pulls",
             [
-                "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "HTTPWire",
+                "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadModel", "UploadCore", "HTTPClient",
+                "HTTPWire",
                 "Transport", "MetricsKit", "Bytes", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -262,7 +282,8 @@ let package = Package(
         layer(
             "Webhooks",
             [
-                "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "HTTPWire", "Signing",
+                "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadModel", "UploadCore", "HTTPClient",
+                "HTTPWire", "Signing",
                 "MetricsKit", "Tracing", "SystemIO", handles, .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
@@ -270,7 +291,8 @@ let package = Package(
         layer(
             "Operations",
             [
-                "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPWire", "MetricsKit", "COpenAPI",
+                "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadModel", "UploadCore", "HTTPWire",
+                "MetricsKit", "COpenAPI",
             ]
         ),
 
@@ -279,7 +301,8 @@ let package = Package(
             "Stores",
             [
                 "DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "CloudCredentials", "GatewayKit",
-                "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "Transport", "SystemIO", "Signing", "Digests",
+                "SettingsKit", "Telemetry", "UploadModel", "UploadCore", "HTTPClient", "Transport", "SystemIO",
+                "Signing", "Digests",
                 "Bytes",
                 "MetricsKit", .product(name: "Logging", package: "swift-log"),
             ]
@@ -288,14 +311,15 @@ let package = Package(
             "Migration",
             [
                 "Stores", "DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "StateRecords", "ObjectStore",
-                "GatewayKit", "SettingsKit", "UploadCore", "HTTPClient", "SystemIO", "Signing", "Digests", "Bytes",
+                "GatewayKit", "SettingsKit", "UploadModel", "UploadCore", "HTTPClient", "SystemIO", "Signing",
+                "Digests", "Bytes",
             ]
         ),
         layer(
             "Administration",
             [
                 "Stores", "ObjectGateway", "Webhooks", "GatewayKit", "RESTKit", "SettingsKit", "Telemetry",
-                "DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "StateRecords", "UploadCore",
+                "DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "StateRecords", "UploadModel", "UploadCore",
                 "HTTPClient", "Transport", "SystemIO", "Signing", "Bytes",
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -308,7 +332,8 @@ let package = Package(
                 "Administration", "AliyunVOD", "CloudCalls", "Companion", "GatewayKit", "Identity", "LiveEvents",
                 "ManagementAPI", "ObjectGateway",
                 "Operations", "PlainUploads", "Pulls", "RESTKit", "SettingsKit", "Stores", "Telemetry", "TencentVOD",
-                "Tus", "Vimeo", "Webhooks", "UploadCore", "HTTPServer", "HTTPWire", "Signing", "Transport", "SystemIO",
+                "Tus", "Vimeo", "Webhooks", "UploadModel", "UploadCore", "HTTPServer", "HTTPWire", "Signing",
+                "Transport", "SystemIO",
                 "MetricsKit", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -319,7 +344,7 @@ let package = Package(
             name: "sluice",
             dependencies: [
                 "Gateway", "Administration", "GatewayKit", "Migration", "ObjectGateway", "RESTKit", "SettingsKit",
-                "Stores", "Telemetry", "TencentVOD", "UploadCore",
+                "Stores", "Telemetry", "TencentVOD", "UploadModel", "UploadCore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -329,7 +354,10 @@ let package = Package(
         .target(name: "CThreadSanitizer", path: "Sources/C/CThreadSanitizer"),
         layer(
             "SluiceTesting",
-            ["UploadCore", "Bytes", "Digests", "HTTPServer", "HTTPWire", "Transport", "SystemIO", "CThreadSanitizer"]
+            [
+                "UploadModel", "UploadCore", "Bytes", "Digests", "HTTPServer", "HTTPWire", "Transport", "SystemIO",
+                "CThreadSanitizer",
+            ]
         ),
         tests("BytesTests", ["Bytes"]),
         tests("MetricsKitTests", ["MetricsKit", handles]),
@@ -337,7 +365,8 @@ let package = Package(
         .testTarget(
             name: "FuzzReplayTests",
             dependencies: [
-                "HTTPWire", "Bytes", "Digests", "Signing", "XMLText", "ObjectGrants", "UploadCore", "SluiceTesting",
+                "HTTPWire", "Bytes", "Digests", "Signing", "XMLText", "ObjectGrants", "UploadModel", "UploadCore",
+                "SluiceTesting",
             ],
             path: "fuzz",
             exclude: ["README.md", "corpus", "documents.dict", "http.dict", "run", "signatures.dict"],
@@ -350,15 +379,22 @@ let package = Package(
         tests("HTTPClientTests", ["HTTPClient", "HTTPServer", "HTTPWire", "Transport", "SystemIO", "Bytes"]),
         tests("DigestsTests", ["Digests", "Bytes", "CSystem"]),
         tests("SigningTests", ["Signing", "HTTPWire", "Digests", "Bytes", "COpenSSL", "SluiceTesting"]),
-        tests("UploadCoreTests", ["UploadCore", "Signing", "SystemIO", "Bytes", "Digests", "SluiceTesting"]),
+        tests(
+            "UploadCoreTests",
+            ["UploadModel", "UploadCore", "Signing", "SystemIO", "Bytes", "Digests", "SluiceTesting"]
+        ),
         tests(
             "DiskStorageTests",
-            ["DiskStorage", "UploadCore", "Transport", "SystemIO", "Bytes", "Digests", "CSystem", "SluiceTesting"]
+            [
+                "DiskStorage", "UploadModel", "UploadCore", "Transport", "SystemIO", "Bytes", "Digests", "CSystem",
+                "SluiceTesting",
+            ]
         ),
         tests(
             "SQLiteStateTests",
             [
-                "SQLiteState", "StateRecords", "UploadCore", "Transport", "SystemIO", "Bytes", "SluiceTesting",
+                "SQLiteState", "StateRecords", "UploadModel", "UploadCore", "Transport", "SystemIO", "Bytes",
+                "SluiceTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
@@ -373,13 +409,13 @@ let package = Package(
             "CloudsTests",
             [
                 "Clouds", "CloudCredentials", "HTTPClient", "HTTPWire", "Signing",
-                "Bytes", "UploadCore", "SluiceTesting",
+                "Bytes", "UploadModel", "SluiceTesting",
             ]
         ),
         tests(
             "S3StorageTests",
             [
-                "S3Storage", "CloudCredentials", "HTTPClient", "Signing", "UploadCore", "Digests", "Transport",
+                "S3Storage", "CloudCredentials", "HTTPClient", "Signing", "UploadModel", "Digests", "Transport",
                 "SystemIO", "Bytes",
                 "XMLText", "MetricsKit", "SluiceTesting",
             ]
@@ -387,28 +423,31 @@ let package = Package(
         tests(
             "PostgresStateTests",
             [
-                "PostgresState", "StateRecords", "UploadCore", "SluiceTesting", "CPostgres", "Webhooks", "HTTPClient",
+                "PostgresState", "StateRecords", "UploadModel", "UploadCore", "SluiceTesting", "CPostgres", "Webhooks",
+                "HTTPClient",
                 "HTTPServer", "HTTPWire", "Transport", "SystemIO", "Signing", "Bytes",
             ]
         ),
-        tests("WebhooksTests", ["Webhooks", "UploadCore", "SystemIO", "SluiceTesting"]),
+        tests("WebhooksTests", ["Webhooks", "UploadModel", "SystemIO", "SluiceTesting"]),
         tests(
             "TencentVODTests",
             [
                 "VODKit", "TencentVOD", "ObjectGateway", "ObjectGrants", "GatewayKit", "Pulls", "MetricsKit", "RESTKit",
-                "UploadCore", "HTTPClient",
+                "SettingsKit",
+                "UploadModel", "UploadCore", "HTTPClient",
                 "HTTPWire", "Signing", "Digests", "Bytes", "SluiceTesting",
             ]
         ),
         tests(
             "VimeoTests",
-            ["Vimeo", "VODKit", "UploadCore", "HTTPWire", "Signing", "Bytes", "SluiceTesting"]
+            ["Vimeo", "VODKit", "UploadModel", "UploadCore", "HTTPWire", "Signing", "Bytes", "SluiceTesting"]
         ),
         tests(
             "AliyunVODTests",
             [
                 "AliyunVOD", "VODKit", "Callbacks", "CloudCalls", "ObjectGateway", "ObjectGrants", "ObjectStore",
-                "GatewayKit", "Pulls", "MetricsKit", "RESTKit", "UploadCore", "HTTPClient", "HTTPWire", "Signing",
+                "GatewayKit", "Pulls", "MetricsKit", "RESTKit", "UploadModel", "UploadCore", "HTTPClient", "HTTPWire",
+                "Signing",
                 "Digests", "Bytes", "SluiceTesting",
             ]
         ),
@@ -417,15 +456,16 @@ let package = Package(
             "ObjectStoreTests",
             [
                 "SluiceTesting", "ObjectStore", "ObjectGrants", "Presigning", "CloudCalls", "TokenServices",
-                "UploadCore", "HTTPWire",
+                "UploadModel", "UploadCore", "HTTPWire",
                 "Signing", "Digests", "Bytes", "XMLText",
             ]
         ),
-        tests("RESTKitTests", ["RESTKit", "UploadCore", "HTTPWire", "Transport", "Bytes"]),
+        tests("RESTKitTests", ["RESTKit", "UploadModel", "HTTPWire", "Transport", "Bytes"]),
         tests(
             "TelemetryTests",
             [
-                "Telemetry", "Tracing", "UploadCore", "HTTPServer", "HTTPWire", "MetricsKit", "Bytes", "SluiceTesting",
+                "Telemetry", "Tracing", "UploadModel", "UploadCore", "HTTPServer", "HTTPWire", "MetricsKit", "Bytes",
+                "SluiceTesting",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -434,35 +474,41 @@ let package = Package(
         tests(
             "CallbacksTests",
             [
-                "Callbacks", "ObjectStore", "UploadCore", "HTTPClient", "HTTPServer", "HTTPWire", "Transport",
+                "Callbacks", "ObjectStore", "UploadModel", "HTTPClient", "HTTPServer", "HTTPWire", "Transport",
                 "SystemIO",
                 "Signing",
             ]
         ),
-        tests("PullsTests", ["Pulls", "UploadCore", "HTTPClient", "HTTPServer", "HTTPWire", "Transport", "SystemIO"]),
+        tests("PullsTests", ["Pulls", "UploadModel", "HTTPClient", "HTTPServer", "HTTPWire", "Transport", "SystemIO"]),
         tests(
             "IdentityTests",
             [
                 "Identity", "HTTPClient", "HTTPServer", "HTTPWire", "Transport", "SystemIO", "Signing",
-                "SettingsKit", "UploadCore", "Bytes", "SluiceTesting",
+                "SettingsKit", "UploadModel", "Bytes", "SluiceTesting",
             ]
         ),
-        tests("LiveEventsTests", ["LiveEvents", "UploadCore", "Bytes", "SluiceTesting"]),
+        tests("LiveEventsTests", ["LiveEvents", "UploadModel", "UploadCore", "Bytes", "SluiceTesting"]),
         tests("PlainUploadsTests", ["PlainUploads", "GatewayKit", "RESTKit", "HTTPWire", "Transport", "Bytes"]),
-        tests("MigrationTests", ["Migration", "GatewayKit", "UploadCore", "SluiceTesting"]),
+        tests("MigrationTests", ["Migration", "GatewayKit", "UploadModel", "SluiceTesting"]),
         tests(
             "GatewayTests",
             [
                 "Gateway", "Administration", "GatewayKit", "ObjectGateway", "Operations", "SettingsKit", "Stores",
                 "Telemetry", "TencentVOD",
-                "HTTPWire", "Transport", "UploadCore",
+                "HTTPWire", "Transport", "UploadModel", "UploadCore",
                 "Signing", "Bytes", "SluiceTesting",
                 .product(name: "Yams", package: "Yams"),
             ]
         ),
-        tests("FormsTests", ["Forms", "SluiceTesting", "UploadCore", "HTTPWire", "Bytes"]),
-        tests("ResumableHTTPTests", ["ResumableHTTP", "SluiceTesting", "UploadCore", "HTTPWire", "Bytes", "Signing"]),
-        tests("TusTests", ["Tus", "SluiceTesting", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing"]),
+        tests("FormsTests", ["Forms", "SluiceTesting", "UploadModel", "UploadCore", "HTTPWire", "Bytes"]),
+        tests(
+            "ResumableHTTPTests",
+            ["ResumableHTTP", "SluiceTesting", "UploadModel", "UploadCore", "HTTPWire", "Bytes", "Signing"]
+        ),
+        tests(
+            "TusTests",
+            ["Tus", "SluiceTesting", "UploadModel", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing"]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

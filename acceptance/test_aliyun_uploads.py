@@ -319,6 +319,23 @@ def test_the_bucket_is_found_in_host_path_or_nowhere(gateway, monkeypatch):
             assert status(gateway, answer) == ("Normal", 1)
 
 
+def test_the_right_to_write_is_none_to_tags(gateway):
+    """By tags, the lifecycle of a bucket may delete what is in it."""
+    granted = grant(create(gateway))
+    bucket = oss(granted, "v4")
+    tags = oss2.models.Tagging()
+    tags.tag_set.add("tmp", "yes")
+    for _ in range(2):
+        for call in (
+            lambda: bucket.put_object_tagging(granted.key, tags),
+            lambda: bucket.get_object_tagging(granted.key),
+            lambda: bucket.delete_object_tagging(granted.key),
+        ):
+            with pytest.raises(oss2.exceptions.AccessDenied):
+                call()
+        bucket.put_object(granted.key, VIDEO)
+
+
 def test_signed_urls_and_forms(gateway):
     for version in ("v1", "v4"):
         granted = grant(create(gateway))

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from harness.api import API, path_of, upload_id
 from harness.server import run
 
 OTHER = 12_345
@@ -73,3 +74,55 @@ def test_a_directory_that_is_a_link_is_used(precious, make_server):
     (precious / "data").symlink_to(precious / "real")
     make_server(precious / "data").start()
     assert (precious / "real/state.sqlite").exists()
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_link_in_place_of_a_folder_of_bytes_is_not_followed(tmp_path, make_server, is_running):
+    server = make_server(tmp_path / "data").start()
+    api = API(server.url, server.admin_key)
+    media = upload_id(api.uploaded(b"hello"))
+
+    def blob_of(identifier):
+        (blob,) = (tmp_path / "data" / "blobs").glob(f"??/{identifier}")
+        return blob
+
+    while True:
+        url = api.created(10)
+        assert api.patch(url, 0, b"12345").status_code == 204
+        if blob_of(upload_id(url)).parent != blob_of(media).parent:
+            break
+
+    def replace(identifier, text):
+        """The folder of an upload by a link to one with other bytes."""
+        blob = blob_of(identifier)
+        outside = tmp_path / identifier
+        outside.mkdir()
+        (outside / identifier).write_bytes(text)
+        blob.parent.rename(tmp_path / f"was {identifier}")
+        blob.parent.symlink_to(outside)
+        return outside / identifier
+
+    if not is_running:
+        server.stop()
+    outside = [replace(media, b"evil!"), replace(upload_id(url), b"evil!")]
+    if not is_running:
+        server.start()
+        api = API(server.url, server.admin_key)
+    shown = api.get(f"/media/{media}")
+    assert shown.status_code >= 400 and b"evil" not in shown.content
+    assert api.patch(path_of(url), 5, b"67890").status_code >= 400
+    for one in (media, upload_id(url)):
+        api.delete(f"/v1/uploads/{one}")
+    assert [file.read_bytes() for file in outside] == [b"evil!"] * 2
+
+
+def test_a_pipe_in_place_of_bytes_holds_nobody_up(tmp_path, make_server):
+    server = make_server(tmp_path / "data").start()
+    api = API(server.url, server.admin_key)
+    url = api.created(10)
+    assert api.patch(url, 0, b"12345").status_code == 204
+    (blob,) = (tmp_path / "data" / "blobs").glob(f"??/{upload_id(url)}")
+    blob.unlink()
+    os.mkfifo(blob)
+    assert api.patch(url, 5, b"67890").status_code >= 400
+    assert api.uploaded(b"more")

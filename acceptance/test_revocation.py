@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import requests
@@ -110,6 +110,18 @@ def test_everything_older(gateway, api):
     assert api.post("/v1/revocations", {"issuedBefore": moment}).status_code == 201
     assert [one.works() for one in old] == [False, False]
     assert new.works()
+
+
+def test_a_clock_that_is_ahead_is_revoked_in_advance(gateway, api):
+    """What states a time that is not yet, and all that is minted until then."""
+    _, key = made_key(gateway, *SCOPES)
+    moment = datetime.now(UTC) + timedelta(seconds=6)
+    body = {"subject": "ahead", "issuedBefore": moment.isoformat()}
+    assert api.post("/v1/revocations", body).status_code == 201
+    early = Handed(gateway, api, key, "ahead")
+    until(lambda: datetime.now(UTC) > moment)
+    assert not early.works()
+    assert Handed(gateway, api, key, "ahead").works()
 
 
 def test_invalid_revocations(gateway, api):

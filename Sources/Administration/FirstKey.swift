@@ -1,6 +1,7 @@
 internal import Bytes
 package import Foundation
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// The initial API key.
 package enum FirstKey: Sendable, Equatable {

@@ -5,7 +5,8 @@ internal import RESTKit
 package import SettingsKit
 internal import Stores
 internal import Telemetry
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// The API keys of a gateway, for commands with or without a running gateway.
 package struct KeyRegister: Sendable {

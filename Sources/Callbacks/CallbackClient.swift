@@ -5,7 +5,7 @@ package import ObjectStore
 internal import SettingsKit
 package import Signing
 internal import Telemetry
-package import UploadCore
+package import UploadModel
 
 /// Sends callbacks over HTTP to hosts that the operator allows.
 ///

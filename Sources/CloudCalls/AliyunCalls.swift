@@ -1,6 +1,6 @@
 package import HTTPWire
 package import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// Calls of Alibaba Cloud's OpenAPI in RPC style, signed in the parameters (version 1.0) or in the header
 /// (ACS3-HMAC-SHA256), and its responses.

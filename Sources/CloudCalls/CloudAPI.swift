@@ -1,5 +1,5 @@
 package import HTTPWire
-package import UploadCore
+package import UploadModel
 
 /// An API of a cloud at the root of the gateway's listener, where several clouds have theirs.
 package protocol CloudAPI: Sendable {

@@ -1,7 +1,7 @@
 internal import Foundation
 package import HTTPWire
 package import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// Calls of Tencent Cloud's API, signed in the header (TC3-HMAC-SHA256, version 3) or in the parameters of a query or a
 /// form (version 1), and its responses, which are JSON and always have status 200.

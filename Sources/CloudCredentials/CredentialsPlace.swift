@@ -1,6 +1,6 @@
 internal import Foundation
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// A place that can have credentials.
 protocol CredentialsPlace: Sendable {

@@ -1,7 +1,7 @@
 internal import Foundation
 package import Signing
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 /// Caches the credentials of a chain, and fetches new ones before they expire.
 ///

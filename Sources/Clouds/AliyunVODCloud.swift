@@ -1,7 +1,7 @@
 internal import Foundation
 internal import HTTPClient
 package import Signing
-package import UploadCore
+package import UploadModel
 
 /// ApsaraVideo VOD of Alibaba Cloud, version 2017-03-21.
 ///

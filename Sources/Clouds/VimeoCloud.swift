@@ -4,7 +4,7 @@ package import HTTPClient
 internal import HTTPWire
 internal import Signing
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 /// Vimeo's API, version 3.4, in one account, and the tus servers to which its upload links lead.
 package final class VimeoCloud: Sendable {
@@ -89,7 +89,8 @@ package final class VimeoCloud: Sendable {
         let isUsedUp = response.headers["X-RateLimit-Remaining"] == "0"
         if response.status == 429 || isUsedUp {
             let reset = response.headers["X-RateLimit-Reset"].flatMap { try? Date($0, strategy: .iso8601) }
-            let wait = response.headers["Retry-After"].flatMap { TimeInterval($0) }.map { now.addingTimeInterval($0) }
+            let wait = RetryAfter.seconds(response.headers["Retry-After"], at: now.timeIntervalSince1970)
+                .map { now.addingTimeInterval($0) }
             let known = reset ?? wait ?? (response.status == 429 ? now.addingTimeInterval(60) : nil)
             end = known.map { min($0, now.addingTimeInterval(Self.longestPause)) }
             if let end { pausedUntil.withLock { $0 = end } }

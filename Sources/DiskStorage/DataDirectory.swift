@@ -1,9 +1,9 @@
 internal import Foundation
 package import SystemIO
-package import UploadCore
 
 #if canImport(Glibc)
 internal import Glibc
+package import UploadModel
 #endif
 
 /// The directory with all persistent data of Sluice.

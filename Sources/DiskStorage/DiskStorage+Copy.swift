@@ -1,8 +1,8 @@
 internal import SystemIO
-package import UploadCore
 
 #if canImport(Glibc)
 internal import Glibc
+package import UploadModel
 #endif
 
 extension DiskStorage {

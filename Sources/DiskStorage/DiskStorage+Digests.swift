@@ -1,9 +1,9 @@
 package import Digests
 internal import SystemIO
-package import UploadCore
 
 #if canImport(Glibc)
 internal import Glibc
+package import UploadModel
 #endif
 
 extension DiskStorage {

@@ -1,10 +1,10 @@
 package import Bytes
 internal import Digests
 internal import SystemIO
-package import UploadCore
 
 #if canImport(Glibc)
 internal import Glibc
+package import UploadModel
 #endif
 
 /// Uploads in parts.

@@ -1,10 +1,10 @@
 internal import Bytes
 package import Foundation
 internal import SystemIO
-package import UploadCore
 
 #if canImport(Glibc)
 internal import Glibc
+package import UploadModel
 #endif
 
 /// The mark of the storage, and blobs without records.

@@ -1,6 +1,6 @@
 internal import Bytes
 internal import SystemIO
-package import UploadCore
+package import UploadModel
 
 /// Small blobs that are stored in one step.
 extension DiskStorage: WholeBlobStorage {

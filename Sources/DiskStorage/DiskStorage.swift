@@ -1,10 +1,10 @@
 package import Bytes
 package import Foundation
 package import SystemIO
-package import UploadCore
 
 #if canImport(Glibc)
 internal import Glibc
+package import UploadModel
 #endif
 
 /// Blobs as files of a local file system.

@@ -1,5 +1,5 @@
 internal import Synchronization
-internal import UploadCore
+internal import UploadModel
 
 /// The lengths up to which blobs are known to be durable, which saves syncs.
 ///

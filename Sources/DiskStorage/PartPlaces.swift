@@ -1,6 +1,6 @@
 internal import Bytes
 internal import Synchronization
-internal import UploadCore
+internal import UploadModel
 
 /// The places in a file of parts that are taken, and who is writing to them.
 ///

@@ -1,5 +1,5 @@
 internal import Synchronization
-internal import UploadCore
+internal import UploadModel
 
 /// Blobs with bytes at the end that must not count, because a write, truncation or sync of them has failed.
 ///

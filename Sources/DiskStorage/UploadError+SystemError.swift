@@ -1,9 +1,9 @@
 internal import Bytes
 internal import SystemIO
-internal import UploadCore
 
 #if canImport(Glibc)
 internal import Glibc
+internal import UploadModel
 #endif
 
 /// The only conversion from `errno` to a domain error.

@@ -3,7 +3,7 @@ internal import Foundation
 internal import GatewayKit
 internal import HTTPWire
 internal import RESTKit
-internal import UploadCore
+internal import UploadModel
 
 /// The APIs of clouds, which all are at the root of the listener: only the content of a form shows which one it is for.
 struct CloudAPIs: GatewayModule {

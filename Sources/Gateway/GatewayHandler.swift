@@ -3,7 +3,7 @@ internal import HTTPServer
 internal import HTTPWire
 internal import Foundation
 internal import RESTKit
-internal import UploadCore
+internal import UploadModel
 internal import Webhooks
 
 /// Handles requests on the gateway's listener: finds the claim or route, and adds the header fields common to all

@@ -16,6 +16,7 @@ internal import Telemetry
 internal import TencentVOD
 internal import Tus
 internal import UploadCore
+internal import UploadModel
 internal import Vimeo
 internal import Webhooks
 
@@ -128,6 +129,7 @@ package enum GatewaySettings {
         AliyunSettings.self,
         AliyunVODSettings.self,
         TencentSettings.self,
+        TencentVODSettings.self,
         VimeoSettings.self,
         LimitSettings.self,
         TimeoutSettings.self,

@@ -16,6 +16,7 @@ internal import Telemetry
 internal import Transport
 internal import UnixSignals
 internal import UploadCore
+internal import UploadModel
 internal import Vimeo
 
 /// The gateway: adapters, modules and listener, assembled from the settings.

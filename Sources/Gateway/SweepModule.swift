@@ -5,6 +5,7 @@ internal import MetricsKit
 internal import ServiceLifecycle
 internal import SettingsKit
 internal import UploadCore
+internal import UploadModel
 
 /// Runs the sweep, which removes expired data.
 struct SweepModule: GatewayModule {

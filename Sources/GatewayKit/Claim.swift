@@ -1,7 +1,7 @@
 internal import HTTPServer
 package import HTTPWire
 package import RESTKit
-package import UploadCore
+package import UploadModel
 
 /// Requests that a module claims by their head, without a route per method, so that a protocol can refuse wrong methods
 /// in its own format.

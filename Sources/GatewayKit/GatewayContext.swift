@@ -9,6 +9,7 @@ package import SystemIO
 package import Telemetry
 package import Transport
 package import UploadCore
+package import UploadModel
 
 /// What every module receives: the domain and the shared parts.
 package struct GatewayContext {

@@ -2,6 +2,7 @@ internal import Bytes
 internal import HTTPWire
 internal import SystemIO
 internal import UploadCore
+internal import UploadModel
 
 /// The content of a request, taken as fast as the limits of its client allow.
 ///

@@ -4,7 +4,8 @@ package import MetricsKit
 package import RESTKit
 internal import Telemetry
 internal import Transport
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// Limits of client addresses, API keys and subjects, for all listeners of this process (docs/limits.md).
 package final class RequestLimits: Sendable {

@@ -3,7 +3,7 @@ internal import Digests
 internal import Foundation
 internal import RESTKit
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// An issuer whose tokens admit app users.
 struct AppUserIssuer: Sendable {

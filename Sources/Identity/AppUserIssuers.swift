@@ -1,7 +1,7 @@
 internal import Bytes
 package import Foundation
 internal import Signing
-package import UploadCore
+package import UploadModel
 
 /// The issuers whose tokens admit app users.
 package struct AppUserIssuers: AppUserTokens {

@@ -4,7 +4,7 @@ internal import HTTPClient
 internal import SettingsKit
 internal import Signing
 internal import Synchronization
-internal import UploadCore
+internal import UploadModel
 
 /// The keys of an identity provider, fetched on first use and refreshed periodically.
 ///

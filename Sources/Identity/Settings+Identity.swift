@@ -7,7 +7,7 @@ internal import ObjectGateway
 package import SettingsKit
 internal import Signing
 internal import Telemetry
-package import UploadCore
+package import UploadModel
 
 /// Settings converted for the module.
 extension Settings {

@@ -2,7 +2,7 @@ package import Foundation
 internal import ObjectGrants
 internal import Signing
 package import TokenServices
-internal import UploadCore
+internal import UploadModel
 
 /// An identity provider whose users get credentials for the object endpoint.
 package struct TrustedIssuer: WebIdentityVerifier {

@@ -4,7 +4,7 @@ internal import HTTPWire
 internal import RESTKit
 internal import SettingsKit
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// Reads the list of issuers from JSON, and finds everything that is wrong with it.
 enum UserIssuerReader {

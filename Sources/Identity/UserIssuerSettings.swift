@@ -1,5 +1,5 @@
 package import Signing
-package import UploadCore
+package import UploadModel
 
 /// An issuer whose tokens admit app users, as configured.
 package struct UserIssuerSettings: Sendable, Equatable {

@@ -1,6 +1,7 @@
 internal import HTTPWire
 internal import Synchronization
 internal import UploadCore
+internal import UploadModel
 
 /// Delivers upload events to any number of listeners.
 ///

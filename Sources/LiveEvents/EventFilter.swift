@@ -1,4 +1,4 @@
-internal import UploadCore
+internal import UploadModel
 
 /// Which events a listener receives.
 struct EventFilter: Sendable {

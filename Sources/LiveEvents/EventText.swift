@@ -2,6 +2,7 @@ internal import Foundation
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 /// Serialises events for streams, each with one line of JSON.
 enum EventText {

@@ -3,6 +3,7 @@ internal import Foundation
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 /// `/v1/events` and `/v1/uploads/{id}/events`: live upload events.
 struct EventsAPI: Sendable {

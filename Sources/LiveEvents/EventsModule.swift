@@ -3,6 +3,7 @@ package import RESTKit
 package import ServiceLifecycle
 internal import SettingsKit
 internal import UploadCore
+internal import UploadModel
 
 /// Live upload events.
 package struct EventsModule: GatewayModule {

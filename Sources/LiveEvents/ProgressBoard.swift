@@ -1,5 +1,6 @@
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 
 /// Progress and speed of running uploads that listeners follow.
 ///

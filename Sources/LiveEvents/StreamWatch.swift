@@ -1,6 +1,7 @@
 internal import Foundation
 internal import Synchronization
 internal import UploadCore
+internal import UploadModel
 
 /// Ends event streams within a second after their credential becomes invalid.
 ///

@@ -1,5 +1,5 @@
 internal import RESTKit
-internal import UploadCore
+internal import UploadModel
 
 extension UploadURLs {
     /// The credential of a stream opened by upload URL; `nil` if nothing revokes it.

@@ -1,6 +1,7 @@
 internal import Logging
 internal import ServiceLifecycle
 internal import UploadCore
+internal import UploadModel
 
 /// Records the last use of API keys once a minute, and at the end.
 struct KeyUseService: Service {

@@ -3,6 +3,7 @@ internal import GatewayKit
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 /// `/v1/keys`: API keys.
 struct KeysAPI: Sendable {

@@ -1,7 +1,9 @@
+internal import Foundation
 package import GatewayKit
 package import RESTKit
 package import ServiceLifecycle
 package import UploadCore
+internal import UploadModel
 
 /// Management API for app servers: uploads, media, quotas, revocations.
 package struct ManagementModule: GatewayModule {
@@ -36,6 +38,7 @@ package struct ManagementModule: GatewayModule {
             access: context.access,
             bodyLimit: context.bodyLimit,
             clock: context.clock,
+            skew: TimeInterval(context.settings.limits.clockSkewSeconds),
             audit: AuditLog(context.logger)
         )
         let keys = KeysAPI(

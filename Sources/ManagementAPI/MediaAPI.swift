@@ -5,6 +5,7 @@ internal import HTTPWire
 internal import RESTKit
 internal import ResumableHTTP
 internal import UploadCore
+internal import UploadModel
 
 /// `/v1/media` and the downloads at `/media`.
 struct MediaAPI: Sendable {

@@ -1,6 +1,7 @@
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 /// Changes of a PATCH to an upload or its media: missing members stay, null removes (RFC 7396).
 struct MetadataEdit: Sendable {

@@ -2,6 +2,7 @@ internal import Foundation
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 /// `/v1/quota`: what apps and their users may still upload, and their own policies.
 struct QuotaAPI: Sendable {

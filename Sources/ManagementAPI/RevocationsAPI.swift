@@ -3,6 +3,7 @@ internal import GatewayKit
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 /// `/v1/revocations`: an app revokes what it has minted, for one user or for all.
 struct RevocationsAPI: Sendable {
@@ -11,6 +12,8 @@ struct RevocationsAPI: Sendable {
     let access: Access
     let bodyLimit: Int
     let clock: any WallClock
+    /// Seconds by which clocks of others may be ahead.
+    let skew: TimeInterval
     let audit: AuditLog
 
     var routes: [Route] {
@@ -36,10 +39,14 @@ struct RevocationsAPI: Sendable {
         // Includes what was minted in this very millisecond, which is the precision of recorded times.
         var issuedBefore = now.addingTimeInterval(0.001)
         if let text {
-            if let time = Timestamp.parse(text), time <= now {
+            // Later than now by what a clock can be ahead: it ends what such a clock has made, and all that is minted until then.
+            if let time = Timestamp.parse(text), time <= now.addingTimeInterval(skew) {
                 issuedBefore = time
             } else {
-                fields.reject("issuedBefore", "must be a past time such as 2025-06-25T16:00:00Z (RFC 3339)")
+                fields.reject(
+                    "issuedBefore",
+                    "must be a time such as 2025-06-25T16:00:00Z (RFC 3339), at most \(Int(skew)) s from now (limits.clockSkew)"
+                )
             }
         } else if subject == nil {
             fields.reject("subject", "is required, or `issuedBefore`, or both")

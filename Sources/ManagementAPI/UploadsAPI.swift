@@ -2,6 +2,7 @@ internal import Foundation
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 /// `/v1/uploads`: the uploads and their history.
 struct UploadsAPI: Sendable {

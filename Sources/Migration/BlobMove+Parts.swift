@@ -3,7 +3,7 @@ internal import Digests
 internal import DiskStorage
 internal import ObjectStore
 internal import S3Storage
-internal import UploadCore
+internal import UploadModel
 
 /// Uploads in parts that are not joined yet.
 extension BlobMove {

@@ -2,7 +2,7 @@ internal import Bytes
 internal import Digests
 internal import DiskStorage
 internal import S3Storage
-internal import UploadCore
+internal import UploadModel
 
 /// Copies single blobs from the data directory into a store, and verifies the copies.
 struct BlobMove: Sendable {

@@ -5,7 +5,7 @@ package import SettingsKit
 internal import SQLiteState
 internal import Stores
 internal import SystemIO
-internal import UploadCore
+internal import UploadModel
 
 /// Copies a data directory while a gateway serves, for `sluice backup`.
 ///

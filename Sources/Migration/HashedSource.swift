@@ -1,6 +1,6 @@
 internal import Bytes
 internal import Digests
-internal import UploadCore
+internal import UploadModel
 
 /// Hashes the bytes of another source as they pass.
 final class HashedSource: ByteSource {

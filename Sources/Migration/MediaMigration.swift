@@ -8,6 +8,7 @@ internal import Stores
 internal import Synchronization
 internal import SystemIO
 internal import UploadCore
+internal import UploadModel
 
 /// Copies the bytes of uploads from the data directory into a store.
 ///

@@ -3,7 +3,7 @@ internal import Foundation
 internal import GatewayKit
 internal import Synchronization
 internal import SystemIO
-internal import UploadCore
+internal import UploadModel
 
 /// Records which blobs of a data directory were verified in a store, so that each is compared only once.
 ///

@@ -9,7 +9,7 @@ internal import SQLiteState
 internal import Signing
 internal import StateRecords
 internal import Stores
-internal import UploadCore
+internal import UploadModel
 
 /// Copies the state of a data directory into a PostgreSQL database.
 ///

@@ -7,6 +7,7 @@ internal import Stores
 internal import Synchronization
 internal import SystemIO
 internal import UploadCore
+internal import UploadModel
 
 /// Binds the configured state and storage while no gateway uses them, and restores missing records of blobs.
 package struct StoreAdopting: Sendable {

@@ -7,6 +7,7 @@ package import SettingsKit
 internal import Stores
 internal import SystemIO
 package import UploadCore
+internal import UploadModel
 
 /// Compares the records of a gateway with its bytes, for `sluice verify`; the gateway may serve meanwhile.
 package struct StoreInspection: Sendable {

@@ -3,7 +3,7 @@ internal import ObjectGrants
 internal import ObjectStore
 internal import RESTKit
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 extension Access {
     /// Checks that an app user with a token mints only for the user's own objects at this gateway.

@@ -4,17 +4,34 @@ internal import HTTPClient
 internal import SettingsKit
 internal import Signing
 internal import Telemetry
-internal import UploadCore
+internal import UploadModel
 
 /// Passes calls of ApsaraVideo VOD on to Alibaba Cloud, signed by the account's key.
 package struct AliyunVODForwarder: Sendable {
     private let cloud: AliyunVODCloud
     private let report: CloudReport
 
-    /// `nil` in `relay` mode.
-    package init?(_ context: GatewayContext) {
-        guard let cloud = context.settings.aliyunVODCloud(context.clock) else { return nil }
-        self.cloud = cloud
+    /// `nil` without the account's key.
+    ///
+    /// - Parameters:
+    ///   - context: Has the account, and counts calls.
+    ///   - endpoint: URL of ApsaraVideo VOD.
+    package init?(_ context: GatewayContext, to endpoint: String) {
+        let account = context.settings.aliyun
+        guard let id = account.accessKeyID, let secret = account.accessKeySecret else { return nil }
+        let client = HTTPClient(
+            userAgent: "Sluice/\(Version.current)",
+            purpose: "cloud",
+            maximumTransfers: CloudCaller.maximumCalls,
+            // The operator chose the endpoint, so any address is allowed.
+            addresses: .any
+        )
+        cloud = AliyunVODCloud(
+            caller: CloudCaller(cloud: .aliyun, client: client),
+            credentials: SigningCredentials(accessKeyID: id, secretAccessKey: secret.exposed),
+            endpoint: Settings.endpoint(endpoint),
+            clock: context.clock
+        )
         report = CloudReport(context.metrics, context.logger)
     }
 
@@ -40,28 +57,5 @@ package struct AliyunVODForwarder: Sendable {
             report.called(Vendor.aliyun.cloudName, error)
             throw CloudForwarder.Failure(error.message)
         }
-    }
-}
-
-extension Settings {
-    /// ApsaraVideo VOD of Alibaba Cloud; `nil` unless its calls are passed on there.
-    fileprivate func aliyunVODCloud(_ clock: any WallClock) -> AliyunVODCloud? {
-        guard aliyunVOD.mode == .direct, let id = aliyun.accessKeyID, let secret = aliyun.accessKeySecret else {
-            return nil
-        }
-        let client = HTTPClient(
-            userAgent: "Sluice/\(Version.current)",
-            purpose: "cloud",
-            maximumTransfers: CloudCaller.maximumCalls,
-            // The operator chose the endpoint, so any address is allowed.
-            addresses: .any
-        )
-        let url = aliyunVOD.endpoint ?? "https://vod.\(aliyunVOD.region).aliyuncs.com"
-        return AliyunVODCloud(
-            caller: CloudCaller(cloud: .aliyun, client: client),
-            credentials: SigningCredentials(accessKeyID: id, secretAccessKey: secret.exposed),
-            endpoint: Self.endpoint(url),
-            clock: clock
-        )
     }
 }

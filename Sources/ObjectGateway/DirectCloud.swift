@@ -6,7 +6,7 @@ internal import Presigning
 internal import RESTKit
 internal import SettingsKit
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// A real cloud that apps upload to directly, with credentials and URLs issued here.
 struct DirectCloud: Sendable {

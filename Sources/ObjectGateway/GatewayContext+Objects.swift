@@ -2,6 +2,7 @@ package import GatewayKit
 package import ObjectGrants
 package import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 extension GatewayContext {
     /// How clients reach the object endpoint.

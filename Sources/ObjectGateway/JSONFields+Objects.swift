@@ -3,7 +3,7 @@ package import ObjectGrants
 internal import ObjectStore
 package import RESTKit
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// Where clients with the minted credentials and URLs upload to.
 enum ObjectMode: String, CaseIterable {

@@ -3,6 +3,7 @@ internal import ObjectGrants
 package import Signing
 internal import Synchronization
 package import UploadCore
+package import UploadModel
 
 /// Finds the API keys behind key pairs, and their possible pairs; keeps each for one second, so that not every request
 /// reads the state and derives secrets.

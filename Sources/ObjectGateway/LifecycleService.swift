@@ -6,6 +6,7 @@ internal import MetricsKit
 internal import ObjectStore
 internal import ServiceLifecycle
 internal import UploadCore
+internal import UploadModel
 
 extension ObjectModule {
     /// Applies the lifecycle rules of buckets once an hour, on one of all nodes.

@@ -15,7 +15,8 @@ package import Signing
 internal import SystemIO
 package import TokenServices
 internal import Transport
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// The listener for clients of S3, OSS and COS, and the APIs that mint credentials and URLs for it.
 package struct ObjectModule: GatewayModule {

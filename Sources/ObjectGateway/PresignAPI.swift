@@ -9,6 +9,7 @@ internal import Presigning
 internal import RESTKit
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// `/v1/presigned-urls`: an app's backend mints URLs and forms for one object.
 ///

@@ -8,7 +8,7 @@ internal import ObjectGrants
 internal import Presigning
 internal import RESTKit
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// `/v1/sts/tokens`: an app's backend mints credentials for the object endpoint, or requests them from a real cloud.
 ///

@@ -3,9 +3,9 @@ internal import Clouds
 package import Foundation
 package import GatewayKit
 internal import HTTPClient
-internal import SettingsKit
+package import SettingsKit
 internal import Telemetry
-internal import UploadCore
+internal import UploadModel
 
 /// Calls Vimeo's API with the account's token, and sends bytes to its upload links.
 package struct VimeoForwarder: Sendable {
@@ -22,10 +22,28 @@ package struct VimeoForwarder: Sendable {
     private let cloud: VimeoCloud
     private let report: CloudReport
 
-    /// `nil` in `relay` mode.
-    package init?(_ context: GatewayContext) {
-        guard let cloud = context.settings.vimeoCloud(context.clock) else { return nil }
-        self.cloud = cloud
+    /// - Parameters:
+    ///   - context: Counts calls.
+    ///   - token: The account's.
+    ///   - origin: Of the API.
+    package init(_ context: GatewayContext, token: Secret<String>, origin: String) {
+        func client(_ transfers: Int, threads: Int = 1) -> HTTPClient {
+            HTTPClient(
+                userAgent: "Sluice/\(Version.current)",
+                purpose: "cloud",
+                maximumTransfers: transfers,
+                maximumThreads: threads,
+                // The operator chose the endpoint, which chooses the links, so any address is allowed.
+                addresses: .any
+            )
+        }
+        cloud = VimeoCloud(
+            client: client(CloudCaller.maximumCalls),
+            bytes: client(CloudCaller.maximumCalls, threads: HTTPClient.threadsForContent),
+            token: token.exposed,
+            origin: origin,
+            clock: context.clock
+        )
         report = CloudReport(context.metrics, context.logger)
     }
 
@@ -99,29 +117,5 @@ package struct VimeoForwarder: Sendable {
             report.called(VimeoCloud.name, error)
             throw CloudForwarder.Failure(error.message)
         }
-    }
-}
-
-extension Settings {
-    /// `nil` unless videos are created at Vimeo.
-    fileprivate func vimeoCloud(_ clock: any WallClock) -> VimeoCloud? {
-        guard vimeo.mode == .direct, let token = vimeo.accessToken else { return nil }
-        func client(_ transfers: Int, threads: Int = 1) -> HTTPClient {
-            HTTPClient(
-                userAgent: "Sluice/\(Version.current)",
-                purpose: "cloud",
-                maximumTransfers: transfers,
-                maximumThreads: threads,
-                // The operator chose the endpoint, which chooses the links, so any address is allowed.
-                addresses: .any
-            )
-        }
-        return VimeoCloud(
-            client: client(CloudCaller.maximumCalls),
-            bytes: client(CloudCaller.maximumCalls, threads: HTTPClient.threadsForContent),
-            token: token.exposed,
-            origin: vimeo.endpoint ?? "https://api.vimeo.com",
-            clock: clock
-        )
     }
 }

@@ -6,6 +6,7 @@ internal import MetricsKit
 internal import RESTKit
 internal import Telemetry
 internal import UploadCore
+internal import UploadModel
 
 /// For operators and tools: health, metrics, and the API description.
 struct OperationsAPI: Sendable {

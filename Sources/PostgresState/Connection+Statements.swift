@@ -1,5 +1,5 @@
 internal import CPostgres
-internal import UploadCore
+internal import UploadModel
 
 /// The outcome of a statement that was sent together with others; empty until then.
 final class Reply {

@@ -1,8 +1,8 @@
 internal import CPostgres
-internal import UploadCore
 
 #if canImport(Glibc)
 internal import Glibc
+internal import UploadModel
 #endif
 
 // MARK: Transactions

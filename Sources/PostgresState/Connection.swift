@@ -1,5 +1,5 @@
 internal import CPostgres
-internal import UploadCore
+internal import UploadModel
 
 /// A connection to the database.
 ///

@@ -1,6 +1,6 @@
 package import Foundation
 internal import Synchronization
-internal import UploadCore
+internal import UploadModel
 
 /// The clock of the database server, which is the same for all nodes.
 ///

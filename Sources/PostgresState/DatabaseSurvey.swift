@@ -1,7 +1,7 @@
 package import Foundation
 package import StateRecords
 internal import SystemIO
-internal import UploadCore
+internal import UploadModel
 
 /// What a database says about itself; nothing in it is changed.
 package struct DatabaseSurvey: Sendable {

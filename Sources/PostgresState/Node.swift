@@ -2,10 +2,10 @@ internal import Bytes
 internal import Foundation
 internal import Synchronization
 internal import SystemIO
-internal import UploadCore
 
 #if canImport(Glibc)
 internal import Glibc
+internal import UploadModel
 #endif
 
 /// A lease granted to this node.

@@ -1,6 +1,6 @@
 package import Foundation
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 extension PostgresState {
     package func accounts(_ accounts: [Account]) async throws(UploadError) -> [Account: AccountRecord] {

@@ -1,6 +1,6 @@
 internal import StateRecords
 internal import Synchronization
-internal import UploadCore
+internal import UploadModel
 
 /// What transactions leave to be done after their commit, in batches: events get their sequence numbers, and changes of
 /// accounts move into the rows of the accounts. Both would otherwise be rows that each transaction locks until its

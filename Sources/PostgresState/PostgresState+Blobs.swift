@@ -1,5 +1,5 @@
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 extension PostgresState: BlobRecords {
     private static let columns = """

@@ -1,6 +1,6 @@
 package import Foundation
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 extension PostgresState {
     private static let recordColumns = "kind, key, text, version, created_at, expires_at"

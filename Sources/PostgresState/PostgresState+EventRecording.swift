@@ -1,7 +1,7 @@
 package import Foundation
 internal import StateRecords
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 /// Which events are recorded: those that a hook receives, and all others while something wants them.
 ///

@@ -1,6 +1,6 @@
 package import Foundation
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 extension PostgresState {
     private static let columns = """

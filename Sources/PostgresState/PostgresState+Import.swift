@@ -1,5 +1,5 @@
 package import StateRecords
-package import UploadCore
+package import UploadModel
 
 /// The progress of a copy of another database into this one.
 package struct ImportProgress: Sendable, Equatable, Codable {

@@ -1,6 +1,6 @@
 package import Foundation
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 extension PostgresState {
     private static let inserted = "id, name, scopes, created_at, expires_at, revoked_at, digest, is_preset, limits"

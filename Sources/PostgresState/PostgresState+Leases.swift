@@ -1,5 +1,5 @@
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 extension PostgresState: LeaseAuthority {
     package func acquire(

@@ -1,5 +1,5 @@
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 extension PostgresState {
     package func media(_ id: UploadID) async throws(UploadError) -> Media? {

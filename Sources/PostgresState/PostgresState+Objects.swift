@@ -1,5 +1,5 @@
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 // MARK: Parts
 

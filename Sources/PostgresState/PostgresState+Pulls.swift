@@ -1,6 +1,6 @@
 package import Foundation
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 extension PostgresState {
     private static let columns = """
@@ -117,5 +117,18 @@ extension PostgresState {
             WHERE upload_id = $1 AND claim = $2 AND is_claimed AND \(Self.isOpen)
             """
         return try await write { [wait] connection in try connection.run(statement, values + wait) == 1 }
+    }
+
+    package func explain(_ id: UploadID, _ reason: PullJob.Reason) async throws(UploadError) -> Bool {
+        try await write { connection in
+            try connection.run(
+                """
+                UPDATE pull SET is_failed = TRUE, error_code = $2, error_message = $3
+                WHERE upload_id = $1 AND NOT (\(Self.isOpen)) AND NOT is_failed
+                    AND NOT EXISTS (SELECT 1 FROM upload WHERE id = upload_id AND state = 'completed')
+                """,
+                [id.text, reason.code, reason.message]
+            ) == 1
+        }
     }
 }

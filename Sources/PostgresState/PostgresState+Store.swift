@@ -1,4 +1,4 @@
-package import UploadCore
+package import UploadModel
 
 extension PostgresState: StoreMarks {
     package func storeMark() async throws(UploadError) -> StoreMark? {

@@ -3,7 +3,7 @@ package import MetricsKit
 internal import StateRecords
 internal import Synchronization
 package import SystemIO
-package import UploadCore
+package import UploadModel
 
 /// State in PostgreSQL 12 or newer, for any number of nodes.
 ///

@@ -1,4 +1,4 @@
-internal import UploadCore
+internal import UploadModel
 
 /// Why the database cannot be used; names the database for the operator, but never contains its password.
 package struct PostgresStateError: Error, Equatable, CustomStringConvertible {

@@ -3,6 +3,7 @@ internal import Foundation
 internal import HTTPClient
 internal import HTTPWire
 internal import UploadCore
+internal import UploadModel
 
 /// Fetches over HTTP and HTTPS.
 struct HTTPOrigin: PullOrigin {
@@ -116,16 +117,10 @@ struct HTTPOrigin: PullOrigin {
         let text = "the origin responded with status \(head.status)"
         switch head.status {
         case 408, 425, 429, 500...599:
-            return PullFailure("origin_status", text, .retry(after: retryAfter(head.headers["Retry-After"])))
+            let wait = RetryAfter.seconds(head.headers["Retry-After"], at: clock.now.timeIntervalSince1970)
+            return PullFailure("origin_status", text, .retry(after: wait))
         default: return PullFailure("origin_status", text, .final)
         }
-    }
-
-    /// In seconds (RFC 9110 §10.2.3).
-    private func retryAfter(_ field: String?) -> TimeInterval? {
-        guard let field else { return nil }
-        if let seconds = UInt32(field) { return TimeInterval(seconds) }
-        return HTTPDate.parse(field).map { max(0, Double($0) - clock.now.timeIntervalSince1970) }
     }
 }
 

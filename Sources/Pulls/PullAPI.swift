@@ -2,6 +2,7 @@ internal import Foundation
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 /// `/v1/media/pull`: an app's backend makes the gateway fetch an upload from a URL.
 struct PullAPI: Sendable {

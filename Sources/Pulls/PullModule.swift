@@ -6,6 +6,7 @@ package import ServiceLifecycle
 internal import SettingsKit
 internal import Telemetry
 package import UploadCore
+internal import UploadModel
 
 /// Uploads that the gateway fetches from URLs.
 package struct PullModule: GatewayModule {

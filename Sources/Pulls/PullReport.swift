@@ -2,6 +2,7 @@ internal import CoreMetrics
 internal import Logging
 internal import MetricsKit
 internal import UploadCore
+internal import UploadModel
 
 /// Counts and logs the outcome of pulls.
 struct PullReport: Sendable {

@@ -1,6 +1,7 @@
 internal import HTTPClient
 internal import RESTKit
 package import UploadCore
+package import UploadModel
 
 /// Starts pulls, for the REST API and for dialects whose clients name a URL.
 package struct PullStarter: Sendable {

@@ -2,6 +2,7 @@ package import HTTPClient
 internal import GatewayKit
 package import SettingsKit
 package import UploadCore
+internal import UploadModel
 
 /// Settings converted for the module.
 extension Settings {

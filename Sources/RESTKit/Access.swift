@@ -1,6 +1,7 @@
 package import Foundation
 package import HTTPWire
 package import UploadCore
+package import UploadModel
 
 /// What all REST routes share: checking API keys and converting domain errors to problem documents.
 package struct Access: Sendable {

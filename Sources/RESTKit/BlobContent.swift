@@ -1,6 +1,6 @@
 internal import Bytes
 package import HTTPWire
-package import UploadCore
+package import UploadModel
 
 extension StoredBlob {
     /// A range of the blob as response content.

@@ -1,7 +1,7 @@
 package import Bytes
 internal import Foundation
 package import HTTPWire
-internal import UploadCore
+internal import UploadModel
 
 /// The members of a JSON object that a client sent.
 ///

@@ -1,6 +1,6 @@
 package import Foundation
 package import HTTPWire
-package import UploadCore
+package import UploadModel
 
 /// An error response of the REST API: a problem document (RFC 9457) with a stable `code`.
 package struct Problem: Error {

@@ -1,6 +1,6 @@
 package import Foundation
 package import HTTPWire
-internal import UploadCore
+internal import UploadModel
 
 /// The query parameters of a request; each may occur once.
 package struct QueryParameters {

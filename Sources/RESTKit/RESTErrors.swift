@@ -1,6 +1,6 @@
 package import Bytes
 internal import HTTPWire
-package import UploadCore
+package import UploadModel
 
 /// Converts domain errors to problems of the REST API.
 package enum RESTErrors {

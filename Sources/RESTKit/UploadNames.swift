@@ -1,5 +1,6 @@
 internal import HTTPWire
 package import UploadCore
+package import UploadModel
 
 /// Finds uploads by path segments and parameters.
 package struct UploadNames: Sendable {

@@ -1,6 +1,7 @@
-internal import Foundation
+package import Foundation
 internal import Synchronization
 package import UploadCore
+package import UploadModel
 
 /// Checks whether an upload URL is still valid when URLs expire with the API key that admitted the upload.
 package final class UploadURLs: Sendable {
@@ -30,8 +31,23 @@ package final class UploadURLs: Sendable {
     /// - Throws: `.forbidden` if the key that admitted the upload, or a credential minted at its creation, was revoked;
     ///   `.notFound`; errors of the state store.
     package func check(_ id: UploadID) async throws(UploadError) {
+        guard revoked != nil else { return }
+        try await check(facts(of: id))
+    }
+
+    /// Checks that a link may be used whose upload may not exist yet.
+    ///
+    /// - Parameters:
+    ///   - issuer: The id of the API key that admitted it, or whose token did.
+    ///   - subject: The user for whom it was made.
+    ///   - time: When it was made.
+    /// - Throws: As the above.
+    package func check(issuer: String?, subject: String?, createdAt time: Date) async throws(UploadError) {
+        try await check(Facts(issuer: issuer, subject: subject, createdAt: time))
+    }
+
+    private func check(_ facts: Facts) async throws(UploadError) {
         guard let revoked else { return }
-        let facts = try await facts(of: id)
         let isOver = try await revoked.isRevoked(
             issuer: facts.issuer,
             subject: facts.subject,

@@ -1,5 +1,6 @@
 internal import Foundation
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// An upload in the REST API.
 package struct UploadView: Encodable {

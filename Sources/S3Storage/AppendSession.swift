@@ -2,7 +2,7 @@ internal import Bytes
 internal import Digests
 internal import Foundation
 internal import Synchronization
-internal import UploadCore
+internal import UploadModel
 
 /// One append: receives bytes, splits them into parts, and uploads these while bytes arrive.
 ///

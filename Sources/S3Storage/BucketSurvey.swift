@@ -4,7 +4,7 @@ package import Foundation
 package import HTTPClient
 internal import HTTPWire
 internal import MetricsKit
-package import UploadCore
+package import UploadModel
 
 /// What a store says about a bucket.
 package struct BucketSurvey: Sendable {

@@ -1,5 +1,5 @@
 internal import Synchronization
-internal import UploadCore
+internal import UploadModel
 
 /// Serialises writes and removals of the object at a key that an app chose.
 ///

@@ -1,6 +1,6 @@
 internal import Bytes
 internal import Foundation
-internal import UploadCore
+internal import UploadModel
 
 /// The keys of objects: text with `{subject}`, `{yyyy}`, `{mm}`, `{dd}`, `{id}`, `{name}` and `{ext}`.
 ///

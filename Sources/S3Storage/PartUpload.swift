@@ -2,7 +2,7 @@ internal import Bytes
 internal import Digests
 internal import Signing
 internal import Synchronization
-internal import UploadCore
+internal import UploadModel
 
 /// The upload of a part or of a whole object to the store.
 final class PartUpload: Sendable {

@@ -1,7 +1,7 @@
 package import Bytes
 internal import Digests
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 extension S3Storage {
     package func append(

@@ -2,7 +2,7 @@ internal import Foundation
 internal import HTTPClient
 internal import Signing
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 /// Combining the parts of a blob into one object.
 extension S3Storage {

@@ -1,5 +1,5 @@
 internal import Bytes
-package import UploadCore
+package import UploadModel
 
 extension S3Storage {
     package func copy(

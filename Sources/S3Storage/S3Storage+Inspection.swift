@@ -1,4 +1,4 @@
-package import UploadCore
+package import UploadModel
 
 extension S3Storage: InspectedStorage {
     package func storedLength(of id: UploadID) async throws(UploadError) -> Int64? {

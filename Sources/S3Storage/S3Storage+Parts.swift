@@ -1,7 +1,7 @@
 package import Bytes
 internal import Signing
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 /// Uploads in parts. Each part becomes a part of the store's multipart upload if it is large enough (see `SmallPart`).
 extension S3Storage: PartStorage {

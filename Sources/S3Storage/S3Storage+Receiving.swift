@@ -1,4 +1,4 @@
-internal import UploadCore
+internal import UploadModel
 
 /// Buffering of bytes that the store has not confirmed.
 extension S3Storage {

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 extension S3Storage {
     package func empty(_ id: UploadID) async throws(UploadError) {

@@ -1,6 +1,6 @@
 internal import Bytes
 internal import Digests
-internal import UploadCore
+internal import UploadModel
 
 /// Parts from clients whose vendor allows smaller parts than the store.
 ///

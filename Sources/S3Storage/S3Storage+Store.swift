@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Foundation
 internal import HTTPClient
-package import UploadCore
+package import UploadModel
 
 /// The mark of the store, and objects without records.
 extension S3Storage {

@@ -4,7 +4,7 @@ package import Foundation
 internal import HTTPClient
 internal import Signing
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 /// Tail objects: bytes after the last complete part.
 extension S3Storage {

@@ -6,7 +6,7 @@ package import HTTPClient
 package import MetricsKit
 internal import Signing
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 /// Blobs as objects of an S3-compatible store.
 ///

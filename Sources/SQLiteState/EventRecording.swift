@@ -1,7 +1,7 @@
 internal import GRDB
 internal import StateRecords
 internal import Synchronization
-internal import UploadCore
+internal import UploadModel
 
 /// Decides which events are recorded: those that a hook receives, and all others while something wants them.
 ///

@@ -2,7 +2,7 @@ internal import Foundation
 internal import GRDB
 internal import StateRecords
 internal import Synchronization
-internal import UploadCore
+internal import UploadModel
 
 /// The usage of accounts that the running transaction has changed, written once before its commit.
 ///

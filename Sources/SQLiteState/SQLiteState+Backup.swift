@@ -1,5 +1,5 @@
 internal import GRDB
-package import UploadCore
+package import UploadModel
 
 /// For backups.
 extension SQLiteState {

@@ -1,6 +1,6 @@
 internal import GRDB
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 extension SQLiteState: BlobRecords {
     package func insert(_ record: BlobRecord) async throws(UploadError) {

@@ -1,7 +1,7 @@
 package import Foundation
 internal import GRDB
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 extension SQLiteState {
     package func insert(_ record: DialectRecord, at now: Date) async throws(UploadError) -> Bool {

@@ -2,7 +2,7 @@ package import Foundation
 internal import GRDB
 internal import StateRecords
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 extension SQLiteState {
     package func record(_ event: EventRecord) async throws(UploadError) {

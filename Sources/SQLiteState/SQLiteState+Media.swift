@@ -1,6 +1,6 @@
 internal import GRDB
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 extension SQLiteState {
     package func media(_ id: UploadID) async throws(UploadError) -> Media? {

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import GRDB
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 // MARK: Parts
 

@@ -2,7 +2,7 @@ package import Foundation
 internal import GRDB
 internal import StateRecords
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 extension SQLiteState {
     package func insert(
@@ -130,5 +130,19 @@ extension SQLiteState {
             }
         }
         return isKnown
+    }
+
+    package func explain(_ id: UploadID, _ reason: PullJob.Reason) async throws(UploadError) -> Bool {
+        try await write { database in
+            try database.run(
+                """
+                UPDATE pull SET is_failed = TRUE, error_code = ?, error_message = ?
+                WHERE upload_id = ? AND next_attempt_at IS NULL AND NOT is_failed
+                    AND NOT EXISTS (SELECT 1 FROM upload WHERE id = upload_id AND state = 'completed')
+                """,
+                [reason.code, reason.message, id.text]
+            )
+            return database.changesCount == 1
+        }
     }
 }

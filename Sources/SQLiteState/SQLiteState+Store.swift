@@ -1,6 +1,6 @@
 internal import GRDB
 internal import StateRecords
-package import UploadCore
+package import UploadModel
 
 extension SQLiteState: StoreMarks {
     package func storeMark() async throws(UploadError) -> StoreMark? {

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import GRDB
 package import StateRecords
-package import UploadCore
+package import UploadModel
 
 /// Reads everything, to copy the state.
 extension SQLiteState {

@@ -4,7 +4,7 @@ package import MetricsKit
 package import StateRecords
 internal import Synchronization
 package import SystemIO
-package import UploadCore
+package import UploadModel
 
 /// State in one SQLite file in WAL mode.
 ///

@@ -1,5 +1,5 @@
 internal import GRDB
-internal import UploadCore
+internal import UploadModel
 
 /// Why the database cannot be opened; names the file, because it is for the operator.
 package struct SQLiteStateError: Error, Equatable, CustomStringConvertible {

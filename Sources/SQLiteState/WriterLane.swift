@@ -1,7 +1,7 @@
 internal import GRDB
 internal import Synchronization
 internal import SystemIO
-internal import UploadCore
+internal import UploadModel
 
 /// Writes to one database, one transaction at a time; all work that waits shares the next transaction and its sync.
 ///

@@ -1,5 +1,5 @@
 package import Foundation
-package import UploadCore
+package import UploadModel
 
 /// The contract of `BlobRecords`.
 package enum BlobRecordsContract {

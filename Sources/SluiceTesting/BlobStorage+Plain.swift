@@ -1,5 +1,5 @@
 package import Bytes
-package import UploadCore
+package import UploadModel
 
 extension BlobStorage {
     /// Creates a blob with nothing but its id.

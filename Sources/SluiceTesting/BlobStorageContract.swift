@@ -2,10 +2,10 @@ internal import Bytes
 internal import Digests
 internal import SystemIO
 internal import Foundation
-package import UploadCore
 
 #if canImport(Glibc)
 internal import Glibc
+package import UploadModel
 #endif
 
 /// The contract of `BlobStorage`.

@@ -1,4 +1,4 @@
-package import UploadCore
+package import UploadModel
 
 /// A requirement that every adapter of a port must meet; a test runs it against a fresh adapter.
 package struct Contract<Subject>: Sendable, CustomStringConvertible {

@@ -1,5 +1,6 @@
 package import Foundation
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// What a contract of `EventRecordingContract` needs of an adapter.
 package struct RecordingBench: Sendable {

@@ -1,5 +1,5 @@
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 /// Decides which calls of a faulty adapter fail.
 package final class FaultPlan<Operation: Hashable & Sendable>: Sendable {

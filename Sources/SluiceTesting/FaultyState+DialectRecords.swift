@@ -1,5 +1,5 @@
 package import Foundation
-package import UploadCore
+package import UploadModel
 
 extension FaultyState {
     package func insert(_ record: DialectRecord, at now: Date) async throws(UploadError) -> Bool {

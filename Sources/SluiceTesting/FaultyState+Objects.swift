@@ -1,4 +1,4 @@
-package import UploadCore
+package import UploadModel
 
 extension FaultyState {
     package func putPart(_ part: PartRecord, of id: UploadID) async throws(UploadError) -> PartRecord? {

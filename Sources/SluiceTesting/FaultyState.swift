@@ -1,10 +1,10 @@
 package import Foundation
-package import UploadCore
+package import UploadModel
 
 /// A state store that fails where a test wants it to, and otherwise forwards to `base`.
 package final class FaultyState: StateStore {
     package enum Operation: Hashable, Sendable {
-        case insertPull, pull, claimPulls, renewPulls, nextPull, updatePull
+        case insertPull, pull, claimPulls, renewPulls, nextPull, updatePull, explainPull
         case insertUpload, insertComplete, upload, uploads, uploadsByID, openFinals, complete, end, setLength,
             setExpiry,
             expiredUploads, forgetEnded, needed, media, uploadByAlias, reserve, setMetadata, setDigests, endRight
@@ -209,6 +209,11 @@ package final class FaultyState: StateStore {
     package func update(_ job: PullJob, _ next: PullJob.Next) async throws(UploadError) -> Bool {
         try await plan.step(.updatePull)
         return try await base.update(job, next)
+    }
+
+    package func explain(_ id: UploadID, _ reason: PullJob.Reason) async throws(UploadError) -> Bool {
+        try await plan.step(.explainPull)
+        return try await base.explain(id, reason)
     }
 
     package func media(_ id: UploadID) async throws(UploadError) -> Media? {

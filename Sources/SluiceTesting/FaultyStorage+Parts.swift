@@ -1,5 +1,6 @@
 package import Bytes
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 extension FaultyStorage: PartStorage {
     package var partStorage: (any PartStorage)? { base.partStorage == nil ? nil : self }

@@ -1,4 +1,4 @@
-package import UploadCore
+package import UploadModel
 
 extension FaultyStorage: WholeBlobStorage {
     package var wholeStorage: (any WholeBlobStorage)? { base.wholeStorage == nil ? nil : self }

@@ -2,7 +2,7 @@ package import Bytes
 package import Digests
 package import Foundation
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 /// A blob storage that fails where a test wants it to, and otherwise forwards to `base`.
 package final class FaultyStorage: BlobStorage {

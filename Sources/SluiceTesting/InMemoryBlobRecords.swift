@@ -1,5 +1,6 @@
 internal import Synchronization
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// Records of blobs in memory.
 package final class InMemoryBlobRecords: BlobRecords {

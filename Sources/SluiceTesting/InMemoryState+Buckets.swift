@@ -1,5 +1,6 @@
 internal import Synchronization
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 extension InMemoryState {
     package func insert(_ bucket: BucketRecord) async throws(UploadError) -> Bool {

@@ -1,6 +1,6 @@
 package import Foundation
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 /// Names a record by bytes: Swift takes texts for equal that a database keeps apart.
 struct DialectRecordName: Hashable {

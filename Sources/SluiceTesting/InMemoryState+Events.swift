@@ -1,5 +1,6 @@
 internal import Synchronization
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 extension InMemoryState {
     package func record(_ event: EventRecord) async throws(UploadError) {

@@ -1,5 +1,5 @@
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 extension InMemoryState {
     package func media(_ id: UploadID) async throws(UploadError) -> Media? {

@@ -1,5 +1,6 @@
 internal import Synchronization
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 extension InMemoryState {
     package func object(_ name: ObjectName) async throws(UploadError) -> Media? {

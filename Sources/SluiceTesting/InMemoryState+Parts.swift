@@ -1,5 +1,6 @@
 internal import Synchronization
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 extension InMemoryState {
     package func putPart(_ part: PartRecord, of id: UploadID) async throws(UploadError) -> PartRecord? {

@@ -1,6 +1,7 @@
 package import Foundation
 internal import Synchronization
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 extension InMemoryState {
     package func pull(_ id: UploadID) async throws(UploadError) -> PullJob? {
@@ -69,6 +70,16 @@ extension InMemoryState {
             }
             tables.pulls[id] = job
             if next != .working { tables.pullClaims.drop(id) }
+            return true
+        }
+    }
+
+    package func explain(_ id: UploadID, _ reason: PullJob.Reason) async throws(UploadError) -> Bool {
+        tables.withLock { tables in
+            guard let job = tables.pulls[id], job.nextAttemptAt == nil, !job.isFailed else { return false }
+            guard tables.uploads[id]?.state != .completed else { return false }
+            tables.pulls[id]?.isFailed = true
+            tables.pulls[id]?.lastError = reason
             return true
         }
     }

@@ -1,5 +1,5 @@
 package import Foundation
-package import UploadCore
+package import UploadModel
 
 extension InMemoryState {
     package func setLength(

@@ -1,6 +1,7 @@
 package import Foundation
 internal import Synchronization
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 extension InMemoryState {
     package func expiredUploads(at now: Date, limit: Int) async throws(UploadError) -> [UploadID] {

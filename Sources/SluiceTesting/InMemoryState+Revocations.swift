@@ -1,6 +1,6 @@
 package import Foundation
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 extension InMemoryState {
     package func insert(_ revocation: Revocation) async throws(UploadError) {

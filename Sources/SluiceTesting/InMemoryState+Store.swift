@@ -1,5 +1,5 @@
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 extension InMemoryState: StoreMarks {
     package func storeMark() async throws(UploadError) -> StoreMark? { tables.withLock { $0.mark } }

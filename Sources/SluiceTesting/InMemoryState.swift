@@ -1,6 +1,7 @@
 internal import Foundation
 internal import Synchronization
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// A state store in memory.
 package final class InMemoryState: StateStore {

@@ -1,7 +1,8 @@
 package import Bytes
 internal import Foundation
 internal import Synchronization
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 extension InMemoryStorage: PartStorage {
     package var partStorage: (any PartStorage)? { self }

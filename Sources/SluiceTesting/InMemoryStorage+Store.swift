@@ -1,6 +1,6 @@
 package import Foundation
 internal import Synchronization
-package import UploadCore
+package import UploadModel
 
 extension InMemoryStorage: MarkedStorage {
     package var keepsOrphans: Bool { true }

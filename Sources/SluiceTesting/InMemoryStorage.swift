@@ -3,10 +3,11 @@ package import Digests
 package import Foundation
 internal import Synchronization
 internal import SystemIO
-package import UploadCore
 
 #if canImport(Glibc)
 internal import Glibc
+internal import UploadCore
+package import UploadModel
 #endif
 
 /// A blob storage in memory.

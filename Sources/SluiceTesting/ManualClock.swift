@@ -1,6 +1,6 @@
 package import Foundation
 internal import Synchronization
-internal import UploadCore
+internal import UploadModel
 
 /// A clock that changes only when a test sets it.
 package final class ManualClock: WallClock {

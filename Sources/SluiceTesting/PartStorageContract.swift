@@ -2,7 +2,8 @@ internal import Bytes
 internal import Digests
 internal import Foundation
 internal import Synchronization
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// The contract of `PartStorage`, in addition to `BlobStorageContract`.
 package struct PartStorageContract: Sendable {

@@ -1,5 +1,6 @@
 internal import Synchronization
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// Records all events.
 package final class RecordingObserver: UploadObserver {

@@ -1,5 +1,6 @@
 internal import Foundation
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// Compares the cost of state store calls with many records to the cost with few.
 ///

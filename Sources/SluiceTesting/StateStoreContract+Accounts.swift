@@ -1,5 +1,5 @@
 internal import Foundation
-internal import UploadCore
+internal import UploadModel
 
 /// Accounts, policies, and other fields of an upload's record.
 extension StateStoreContract {

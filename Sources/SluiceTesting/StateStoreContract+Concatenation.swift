@@ -1,5 +1,6 @@
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 
 /// Partial and final uploads.
 extension StateStoreContract {

@@ -1,4 +1,4 @@
-internal import UploadCore
+internal import UploadModel
 
 /// Jobs that only one of several processes runs, and health.
 extension StateStoreContract {

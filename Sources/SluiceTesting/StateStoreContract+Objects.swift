@@ -1,5 +1,6 @@
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 
 /// Objects, buckets, and uploads that become objects.
 extension StateStoreContract {

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import UploadCore
+internal import UploadModel
 
 /// Pulls.
 extension StateStoreContract {
@@ -107,6 +107,23 @@ extension StateStoreContract {
             try demand(Set(first.map(\.uploadID)), is: [uploads[2].id, uploads[3].id])
             try demand(await store.claimPulls(limit: 2, for: 3600).map(\.uploadID), is: [uploads[0].id])
             try demand(await store.claimPulls(limit: 2, for: 3600), is: [])
+        },
+        Contract("the end of an upload that was pulled is explained once, and only if it failed") { store in
+            let reason = PullJob.Reason(code: "content_type_refused", message: "The content is text/html.")
+            let (refused, complete) = (upload(), upload())
+            for one in [refused, complete] { try await store.insert(one, consuming: nil, pulling: pull(one)) }
+            try demand(await store.explain(refused.id, reason), is: false)
+            try demand(await store.pull(refused.id)?.lastError, is: nil)
+            try demand(await store.end(refused.id, as: .terminated, at: start), is: true)
+            try demand(await store.explain(refused.id, reason), is: true)
+            try demand(await store.explain(refused.id, PullJob.Reason(code: "other", message: "later")), is: false)
+            let explained = try await store.pull(refused.id)
+            try demand(explained?.isFailed, is: true)
+            try demand(explained?.lastError, is: reason)
+            try demand(explained?.nextAttemptAt, is: nil)
+            _ = try await store.complete(completed(complete), as: media(of: complete))
+            try demand(await store.explain(complete.id, reason), is: false)
+            try demand(await store.pull(complete.id)?.lastError, is: nil)
         },
         Contract("a pull is closed and removed with its upload") { store in
             let upload = upload()

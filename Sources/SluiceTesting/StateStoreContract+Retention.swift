@@ -1,5 +1,5 @@
 internal import Foundation
-internal import UploadCore
+internal import UploadModel
 
 /// Expired, needed and removed records.
 extension StateStoreContract {

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import UploadCore
+internal import UploadModel
 
 /// Rights to write that end with what they were given for.
 extension StateStoreContract {

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 
 /// Texts, which a state returns as they were given, whatever they are.
 extension StateStoreContract {

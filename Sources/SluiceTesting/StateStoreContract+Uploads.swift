@@ -1,6 +1,7 @@
 internal import Digests
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 
 /// Uploads, from creation to end.
 extension StateStoreContract {

@@ -1,6 +1,7 @@
 internal import Digests
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 
 /// Uploads that are complete when they are recorded.
 extension StateStoreContract {

@@ -1,5 +1,5 @@
 internal import Foundation
-package import UploadCore
+package import UploadModel
 
 /// The contract of `StateStore`.
 package enum StateStoreContract {

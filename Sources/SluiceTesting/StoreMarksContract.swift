@@ -1,4 +1,4 @@
-package import UploadCore
+package import UploadModel
 
 /// The contract of `StoreMarks`.
 package enum StoreMarksContract {

@@ -1,5 +1,5 @@
 internal import Foundation
-package import UploadCore
+package import UploadModel
 
 extension UploadError.Code {
     /// One sample of each code, for tests of the error tables of dialects.

@@ -1,4 +1,5 @@
 package import UploadCore
+internal import UploadModel
 
 extension UploadLimits {
     /// These limits for tests that are not about waiting: requests wait for each other however slow the machine is.

@@ -1,5 +1,5 @@
 internal import Foundation
-package import UploadCore
+package import UploadModel
 
 extension Upload {
     package init(row: some StoredRow) throws {

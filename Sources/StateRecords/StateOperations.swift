@@ -2,7 +2,7 @@ internal import CoreMetrics
 package import MetricsKit
 internal import SystemIO
 internal import Tracing
-package import UploadCore
+package import UploadModel
 
 /// Measures the operations of a state store, and makes each a span of the trace that is followed.
 package struct StateOperations: Sendable {

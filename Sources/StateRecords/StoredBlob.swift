@@ -1,4 +1,4 @@
-package import UploadCore
+package import UploadModel
 
 extension BlobRecord {
     package init(row: some StoredRow) throws {

@@ -1,6 +1,6 @@
 internal import Bytes
 internal import Foundation
-package import UploadCore
+package import UploadModel
 
 extension EventRecord {
     package init(row: some StoredRow) throws {

@@ -1,4 +1,4 @@
-package import UploadCore
+package import UploadModel
 
 extension StoredRow {
     /// Attributes of the object that an upload becomes, or of media.

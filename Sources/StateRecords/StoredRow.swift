@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Digests
 package import Foundation
-package import UploadCore
+package import UploadModel
 
 /// A row of the state, independent of the database.
 ///

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Digests
 package import Foundation
-package import UploadCore
+package import UploadModel
 
 /// A time as stored in databases: Unix milliseconds, rounded down.
 package struct Milliseconds: Sendable {

@@ -7,6 +7,7 @@ internal import S3Storage
 package import SettingsKit
 package import SystemIO
 package import UploadCore
+package import UploadModel
 
 /// State and storage, as configured.
 package struct GatewayAdapters: Sendable {

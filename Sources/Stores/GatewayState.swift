@@ -9,6 +9,7 @@ package import SQLiteState
 package import SystemIO
 internal import Telemetry
 package import UploadCore
+package import UploadModel
 
 /// The state, in the configured place.
 package enum GatewayState: Sendable {

@@ -9,7 +9,7 @@ package import SettingsKit
 internal import Signing
 package import SystemIO
 internal import Telemetry
-package import UploadCore
+package import UploadModel
 
 /// Settings converted for the S3 storage.
 extension Settings {

@@ -3,6 +3,7 @@ package import GatewayKit
 package import SettingsKit
 package import Signing
 package import UploadCore
+package import UploadModel
 
 /// Settings converted for state and storage.
 extension Settings {
@@ -26,7 +27,7 @@ extension Settings {
         }
     }
 
-    package var storageDurability: UploadCore.Durability {
+    package var storageDurability: UploadModel.Durability {
         switch general.durability {
         case .acknowledged: .acknowledged
         case .completed: .completed

@@ -1,6 +1,7 @@
 package import GatewayKit
 package import Logging
 package import UploadCore
+internal import UploadModel
 
 extension StoreBinding {
     /// Binds state and storage when a gateway starts, or logs an error why it cannot.

@@ -33,8 +33,8 @@ package struct FilePlace: Sendable {
 
 /// An open directory with a path by which its files are named.
 ///
-/// Calls on such paths begin at the open directory, whatever is at its path by then, and follow no symbolic link at their end.
-/// A link to a directory before the end would be followed: who keeps the directory sees to it that only its owner can make one.
+/// Calls on such paths begin at the open directory, whatever is at its path by then, and follow no symbolic link. Only the size
+/// and the times of a file are also read by way of a link that is not at the end.
 package final class AnchoredDirectory: Sendable {
     package let file: OpenFile
     private let path: String

@@ -32,8 +32,13 @@ package struct LinuxCalls: SystemCalls {
     // MARK: Open files
 
     package func open(_ place: FilePlace, flags: Int32, mode: UInt32) -> SystemResult {
-        let flags = flags | (place.followsLinks ? 0 : O_NOFOLLOW)
-        return SystemResult(place.withPath { csys_open(place.directory, $0, flags, mode) })
+        SystemResult(
+            place.withPath { path in
+                place.followsLinks
+                    ? csys_open(place.directory, path, flags, mode)
+                    : csys_open_beneath(place.directory, path, flags, mode)
+            }
+        )
     }
 
     package func openUnnamed(in directory: FilePlace) -> SystemResult {
@@ -111,20 +116,41 @@ package struct LinuxCalls: SystemCalls {
 
     package func rename(_ place: FilePlace, to other: FilePlace) -> SystemResult {
         SystemResult(
-            place.withPath { path in other.withPath { renameat(place.directory, path, other.directory, $0) } }
+            place.withPath { path in
+                other.withPath { target in
+                    place.followsLinks || other.followsLinks
+                        ? renameat(place.directory, path, other.directory, target)
+                        : csys_rename_beneath(place.directory, path, other.directory, target)
+                }
+            }
         )
     }
 
     package func unlink(_ place: FilePlace) -> SystemResult {
-        SystemResult(place.withPath { unlinkat(place.directory, $0, 0) })
+        SystemResult(
+            place.withPath { path in
+                place.followsLinks
+                    ? unlinkat(place.directory, path, 0) : csys_unlink_beneath(place.directory, path, 0)
+            }
+        )
     }
 
     package func mkdir(_ place: FilePlace, mode: UInt32) -> SystemResult {
-        SystemResult(place.withPath { mkdirat(place.directory, $0, mode) })
+        SystemResult(
+            place.withPath { path in
+                place.followsLinks
+                    ? mkdirat(place.directory, path, mode) : csys_mkdir_beneath(place.directory, path, mode)
+            }
+        )
     }
 
     package func rmdir(_ place: FilePlace) -> SystemResult {
-        SystemResult(place.withPath { unlinkat(place.directory, $0, AT_REMOVEDIR) })
+        SystemResult(
+            place.withPath { path in
+                place.followsLinks
+                    ? unlinkat(place.directory, path, AT_REMOVEDIR) : csys_unlink_beneath(place.directory, path, 1)
+            }
+        )
     }
 
     package func list(_ directory: FilePlace, into names: inout [String]) -> SystemResult {

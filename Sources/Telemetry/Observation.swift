@@ -5,7 +5,8 @@ package import MetricsKit
 internal import RESTKit
 package import SystemIO
 internal import Tracing
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// Reports events of the server and of uploads to metrics and log.
 package struct Observation: ServerObserver, UploadObserver {

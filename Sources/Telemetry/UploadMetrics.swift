@@ -1,7 +1,7 @@
 internal import Bytes
 internal import CoreMetrics
 package import MetricsKit
-package import UploadCore
+package import UploadModel
 
 /// Counts what happens to uploads.
 package final class UploadMetrics: Sendable {

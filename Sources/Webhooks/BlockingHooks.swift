@@ -1,5 +1,6 @@
 internal import Foundation
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// Asks the app before something happens to an upload.
 package struct BlockingHooks: UploadHooks {

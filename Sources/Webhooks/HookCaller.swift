@@ -1,5 +1,5 @@
 internal import Foundation
-package import UploadCore
+package import UploadModel
 
 /// How hooks are called.
 package struct HookSettings: Sendable {

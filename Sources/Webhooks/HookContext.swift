@@ -3,6 +3,7 @@ package import HTTPWire
 internal import SettingsKit
 internal import Tracing
 package import UploadCore
+package import UploadModel
 
 /// What hooks learn about a request, and how they change its response.
 package struct HookContext: Sendable {

@@ -2,6 +2,7 @@ package import Foundation
 internal import Synchronization
 package import Tracing
 package import UploadCore
+package import UploadModel
 
 /// Delivers events to the app: every recorded event at least once, the events of one upload in order.
 ///

@@ -1,4 +1,4 @@
-package import UploadCore
+package import UploadModel
 
 /// The hooks, named as in tusd 2 (https://tus.github.io/tusd/advanced-topics/hooks/).
 package enum HookName: String, Sendable, CaseIterable {

@@ -1,4 +1,4 @@
-internal import UploadCore
+internal import UploadModel
 
 /// The content of a hook: the JSON of tusd 2 (package `hooks`, type `HookRequest`), member by member, and `Subject`.
 struct HookPayload: Encodable, Equatable {

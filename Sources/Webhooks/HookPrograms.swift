@@ -3,7 +3,7 @@ package import Logging
 internal import Synchronization
 package import SystemIO
 internal import Tracing
-internal import UploadCore
+internal import UploadModel
 
 /// Runs programs as hooks, as tusd does with `-hooks-dir`: the payload on standard input, the response on standard output.
 ///

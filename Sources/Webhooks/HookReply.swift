@@ -1,5 +1,5 @@
 internal import Foundation
-internal import UploadCore
+internal import UploadModel
 
 /// The response to a hook: the JSON of tusd 2 (package `hooks`, type `HookResponse`); every member is optional.
 struct HookReply: Decodable, Equatable {

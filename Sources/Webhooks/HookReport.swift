@@ -1,7 +1,7 @@
 internal import CoreMetrics
 package import Logging
 package import MetricsKit
-package import UploadCore
+package import UploadModel
 
 /// Counts and logs calls of hooks.
 package struct HookReport: Sendable {

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import HTTPWire
 internal import RESTKit
-internal import UploadCore
+internal import UploadModel
 
 /// `/v1/hooks`: deliveries to the app, also failed ones, and their repetition.
 struct HooksAPI: Sendable {

@@ -4,6 +4,7 @@ package import ServiceLifecycle
 internal import SettingsKit
 internal import Telemetry
 internal import UploadCore
+internal import UploadModel
 
 /// Delivers events of uploads to the app; `UploadService` calls the blocking hooks.
 package struct HooksModule: GatewayModule {

@@ -1,3 +1,4 @@
+internal import Foundation
 package import HTTPClient
 internal import HTTPWire
 package import Signing
@@ -64,7 +65,10 @@ package struct WebhookPoster: HookTransport {
             throw HookFailure(
                 "the receiver responded with status \(response.status)",
                 isTransient: response.status >= 500 || response.status == 429,
-                retryAfter: response.headers["Retry-After"].flatMap { Double($0) }
+                retryAfter: RetryAfter.seconds(
+                    response.headers["Retry-After"],
+                    at: Date().timeIntervalSince1970
+                )
             )
         }
         return response.body

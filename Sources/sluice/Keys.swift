@@ -4,7 +4,7 @@ import Gateway
 import GatewayKit
 internal import ObjectGateway
 import SettingsKit
-import UploadCore
+import UploadModel
 
 struct Keys: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

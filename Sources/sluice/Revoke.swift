@@ -2,9 +2,10 @@ internal import Administration
 import ArgumentParser
 import Foundation
 import Gateway
+import GatewayKit
 import RESTKit
 import SettingsKit
-import UploadCore
+import UploadModel
 
 struct Revoke: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -29,10 +30,11 @@ struct Revoke: AsyncParsableCommand {
             throw ValidationError("use --subject, --issued-before or both")
         }
         if let subject, !SubjectText.isValid(subject) { throw ValidationError("--subject \(SubjectText.rule)") }
+        let skew = try options.load().values.limits.clockSkewSeconds
         let date = try issuedBefore.map { text in
-            guard let date = Timestamp.parse(text), date <= Date() else {
+            guard let date = Timestamp.parse(text), date <= Date(timeIntervalSinceNow: TimeInterval(skew)) else {
                 throw ValidationError(
-                    "--issued-before \(text): must be a past time such as 2025-06-25T16:00:00Z (RFC 3339)"
+                    "--issued-before \(text): must be a time such as 2025-06-25T16:00:00Z (RFC 3339), at most \(skew) s from now (limits.clockSkew)"
                 )
             }
             return date

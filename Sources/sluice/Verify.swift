@@ -4,7 +4,9 @@ import Gateway
 import GatewayKit
 import Migration
 import SettingsKit
+internal import UploadCore
 import UploadCore
+import UploadModel
 
 struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -5,6 +5,7 @@ import ObjectStore
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import AliyunVOD
 @testable import VODKit

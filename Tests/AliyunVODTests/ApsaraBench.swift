@@ -13,6 +13,7 @@ import SluiceTesting
 import Synchronization
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import AliyunVOD
 @testable import Pulls

@@ -2,7 +2,7 @@ import CloudCalls
 import Foundation
 import SluiceTesting
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import AliyunVOD
 @testable import VODKit

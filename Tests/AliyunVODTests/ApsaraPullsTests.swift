@@ -3,6 +3,7 @@ import Foundation
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import AliyunVOD
 @testable import VODKit

@@ -2,6 +2,7 @@ import Foundation
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import AliyunVOD
 @testable import VODKit

@@ -7,6 +7,7 @@ import ObjectGrants
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import AliyunVOD
 @testable import VODKit

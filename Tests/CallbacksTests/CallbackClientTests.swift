@@ -6,7 +6,7 @@ import Synchronization
 import SystemIO
 import Testing
 import Transport
-import UploadCore
+import UploadModel
 
 @testable import Callbacks
 

@@ -6,7 +6,7 @@ import Signing
 import SluiceTesting
 import Synchronization
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import Clouds
 

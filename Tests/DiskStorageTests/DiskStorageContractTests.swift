@@ -1,7 +1,7 @@
 import SluiceTesting
 import Testing
 import Transport
-import UploadCore
+import UploadModel
 
 @testable import DiskStorage
 

@@ -5,7 +5,7 @@ import SluiceTesting
 import SystemIO
 import Testing
 import Transport
-import UploadCore
+import UploadModel
 
 @testable import DiskStorage
 

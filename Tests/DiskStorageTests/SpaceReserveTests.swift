@@ -3,7 +3,7 @@ import Foundation
 import SluiceTesting
 import SystemIO
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import DiskStorage
 

@@ -2,7 +2,7 @@ import Bytes
 import Foundation
 import SluiceTesting
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import DiskStorage
 

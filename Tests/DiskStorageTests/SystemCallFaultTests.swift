@@ -5,7 +5,7 @@ import Glibc
 import SluiceTesting
 import SystemIO
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import DiskStorage
 

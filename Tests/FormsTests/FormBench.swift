@@ -5,6 +5,7 @@ import HTTPWire
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 /// A form handler over adapters in memory that can fail on demand.
 struct FormBench {

@@ -4,6 +4,7 @@ import HTTPWire
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @Suite("Files from a form", .timeLimit(.minutes(10)))
 struct FormHandlerTests {

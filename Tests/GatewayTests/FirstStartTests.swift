@@ -6,6 +6,7 @@ import SluiceTesting
 import TencentVOD
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import Administration
 @testable import Stores

@@ -1,6 +1,6 @@
 import Signing
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import Identity
 

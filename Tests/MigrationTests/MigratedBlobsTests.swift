@@ -2,7 +2,7 @@ import Foundation
 import GatewayKit
 import SluiceTesting
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import Migration
 

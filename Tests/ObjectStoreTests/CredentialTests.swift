@@ -4,6 +4,7 @@ import Foundation
 import Signing
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import ObjectGrants
 

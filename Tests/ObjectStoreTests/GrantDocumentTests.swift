@@ -2,7 +2,7 @@ import Foundation
 import Signing
 import SluiceTesting
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import ObjectGrants
 

@@ -2,7 +2,7 @@ import Foundation
 import SluiceTesting
 import Synchronization
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import PostgresState
 

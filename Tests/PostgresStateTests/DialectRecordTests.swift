@@ -2,7 +2,7 @@ import Foundation
 import SluiceTesting
 import StateRecords
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import PostgresState
 

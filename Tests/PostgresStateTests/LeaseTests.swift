@@ -6,6 +6,7 @@ import Testing
 
 @testable import PostgresState
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite(
     "Leases among nodes",

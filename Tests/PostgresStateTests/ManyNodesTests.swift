@@ -10,6 +10,7 @@ import SystemIO
 import Testing
 import Transport
 import UploadCore
+import UploadModel
 import Webhooks
 
 @testable import PostgresState

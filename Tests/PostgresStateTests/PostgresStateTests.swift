@@ -3,7 +3,7 @@ import StateRecords
 import SluiceTesting
 import Synchronization
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import PostgresState
 

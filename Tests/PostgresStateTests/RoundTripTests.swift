@@ -1,7 +1,7 @@
 import Foundation
 import SluiceTesting
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import PostgresState
 

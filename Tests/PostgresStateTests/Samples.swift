@@ -1,7 +1,7 @@
 import Foundation
 import SluiceTesting
 import Synchronization
-import UploadCore
+import UploadModel
 
 @testable import PostgresState
 

@@ -2,7 +2,7 @@ import Bytes
 import Foundation
 import HTTPWire
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import RESTKit
 

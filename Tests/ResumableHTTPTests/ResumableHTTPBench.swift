@@ -7,6 +7,7 @@ import SluiceTesting
 import Synchronization
 import Testing
 import UploadCore
+import UploadModel
 
 /// A handler with stores in memory and a clock that stands at 2 January 2026, 03:04:05 UTC.
 struct ResumableHTTPBench: Sendable {

@@ -2,6 +2,7 @@ import HTTPWire
 import ResumableHTTP
 import Testing
 import UploadCore
+import UploadModel
 
 @Suite("Handler of Resumable Uploads", .timeLimit(.minutes(10)))
 struct ResumableHTTPHandlerTests {

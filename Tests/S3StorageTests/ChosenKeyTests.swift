@@ -5,7 +5,7 @@ import MetricsKit
 import SluiceTesting
 import Synchronization
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import S3Storage
 

@@ -8,7 +8,7 @@ import Signing
 import SluiceTesting
 import Synchronization
 import SystemIO
-import UploadCore
+import UploadModel
 
 @testable import S3Storage
 

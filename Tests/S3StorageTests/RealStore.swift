@@ -5,7 +5,7 @@ import HTTPClient
 import Signing
 import SluiceTesting
 import SystemIO
-import UploadCore
+import UploadModel
 
 @testable import S3Storage
 

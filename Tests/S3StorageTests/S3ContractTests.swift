@@ -1,6 +1,6 @@
 import SluiceTesting
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import S3Storage
 

@@ -1,6 +1,6 @@
 import Foundation
 import Testing
-import UploadCore
+import UploadModel
 import XMLText
 
 @testable import S3Storage

@@ -3,7 +3,7 @@ import Digests
 import Foundation
 import SluiceTesting
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import S3Storage
 

@@ -4,7 +4,7 @@ import Foundation
 import SluiceTesting
 import SystemIO
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import S3Storage
 

@@ -5,7 +5,7 @@ import StateRecords
 import Synchronization
 import SystemIO
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import SQLiteState
 

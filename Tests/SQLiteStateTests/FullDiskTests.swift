@@ -3,6 +3,7 @@ import SluiceTesting
 import SystemIO
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import SQLiteState
 

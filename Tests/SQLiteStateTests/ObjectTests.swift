@@ -5,7 +5,7 @@ import StateRecords
 import SystemIO
 import Testing
 import Transport
-import UploadCore
+import UploadModel
 
 @testable import SQLiteState
 

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import SluiceTesting
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import SQLiteState
 

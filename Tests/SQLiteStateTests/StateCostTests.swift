@@ -8,6 +8,7 @@ import Synchronization
 import SystemIO
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import SQLiteState
 

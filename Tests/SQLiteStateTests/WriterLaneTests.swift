@@ -4,7 +4,7 @@ import SluiceTesting
 import Synchronization
 import SystemIO
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import SQLiteState
 

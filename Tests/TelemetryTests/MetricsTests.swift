@@ -4,6 +4,7 @@ import HTTPWire
 import MetricsKit
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import Telemetry
 @testable import HTTPServer

@@ -3,11 +3,13 @@ import Digests
 import Foundation
 import GatewayKit
 import ObjectGrants
+import SettingsKit
 import Signing
 import SluiceTesting
 import Synchronization
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import TencentVOD
 @testable import VODKit
@@ -39,14 +41,14 @@ struct VODBench {
         signatures = TencentSignatureIssuer(pair, mode: .relay)
         check = VODSignatureCheck(
             own: [pair],
-            place: VODPlace(TencentSettings()),
+            place: VODPlace(Settings()),
             pairs: { _ in nil },
             revoked: RevocationList(state: state, clock: clock)
         )
         self.master = master
         library = VODLibrary(records: state, objects: services.objects, clock: clock)
         events = VODEvents(mode: .pull, records: state, library: library, bell: EventBell(), clock: clock)
-        uploads = Self.uploads(at: VODPlace(TencentSettings()), library, events, services, master)
+        uploads = Self.uploads(at: VODPlace(Settings()), library, events, services, master)
     }
 
     /// The same sessions with other settings.

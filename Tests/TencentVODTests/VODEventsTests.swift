@@ -1,8 +1,10 @@
 import Foundation
 import GatewayKit
+import SettingsKit
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import TencentVOD
 @testable import VODKit
@@ -10,7 +12,7 @@ import UploadCore
 @Suite("Events of VOD applications", .timeLimit(.minutes(10)))
 struct VODEventsTests {
     private let day: TimeInterval = 86_400
-    private let application = VODPlace(TencentSettings()).appID
+    private let application = VODPlace(Settings()).appID
 
     private func claim(
         _ bench: VODBench,

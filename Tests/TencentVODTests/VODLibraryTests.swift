@@ -2,6 +2,7 @@ import Foundation
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import TencentVOD
 @testable import VODKit

@@ -5,6 +5,7 @@ import Signing
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import Pulls
 @testable import TencentVOD

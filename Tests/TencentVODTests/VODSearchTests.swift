@@ -3,6 +3,7 @@ import Signing
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import TencentVOD
 @testable import VODKit

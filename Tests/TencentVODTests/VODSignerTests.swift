@@ -1,9 +1,11 @@
 import Foundation
 import GatewayKit
+import SettingsKit
 import Signing
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import TencentVOD
 
@@ -20,8 +22,8 @@ struct VODSignerTests {
         applications: [String] = []
     ) async throws -> VODOwner {
         let clock = ManualClock()
-        var settings = TencentSettings()
-        settings.subApplications = applications
+        var settings = Settings()
+        settings.tencentVOD.subApplications = applications
         let key = APIKey(id: "key_1", name: "k", scopes: [.mint], createdAt: clock.now, digest: [], limits: limits)
         let state = InMemoryState(clock: clock)
         try await state.insert(key)
@@ -49,7 +51,7 @@ struct VODSignerTests {
 
     @Test("a key with limits on objects signs for the applications whose objects it has")
     func objects() async throws {
-        let place = VODPlace(TencentSettings())
+        let place = VODPlace(Settings())
         for (limits, isAllowed) in [
             (KeyLimits(), true),
             (KeyLimits(buckets: [place.bucketName]), true),

@@ -7,6 +7,7 @@ import SluiceTesting
 import Synchronization
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import TencentVOD
 

@@ -1,6 +1,7 @@
 import Signing
 import Testing
 import UploadCore
+import UploadModel
 
 /// The locator of all tests, with a known secret.
 enum TestLocator {

@@ -5,6 +5,7 @@ import SluiceTesting
 import Testing
 import Tus
 import UploadCore
+import UploadModel
 
 @Suite("Interrupted bodies", .timeLimit(.minutes(10)))
 struct TusBreakingOffTests {

@@ -3,7 +3,7 @@ import Foundation
 import HTTPWire
 import SluiceTesting
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import Tus
 

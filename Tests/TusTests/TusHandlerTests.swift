@@ -5,6 +5,7 @@ import SluiceTesting
 import Testing
 import Tus
 import UploadCore
+import UploadModel
 
 @Suite("Handler", .timeLimit(.minutes(10)))
 struct TusHandlerTests {

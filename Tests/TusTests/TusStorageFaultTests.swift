@@ -4,6 +4,7 @@ import SluiceTesting
 import Testing
 import Tus
 import UploadCore
+import UploadModel
 
 @Suite("Storage that fails", .timeLimit(.minutes(10)))
 struct TusStorageFaultTests {

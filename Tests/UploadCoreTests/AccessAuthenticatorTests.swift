@@ -4,6 +4,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Authenticator", .timeLimit(.minutes(10)))
 struct AccessAuthenticatorTests {

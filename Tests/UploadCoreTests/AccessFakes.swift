@@ -1,6 +1,6 @@
 import Foundation
 import Synchronization
-import UploadCore
+import UploadModel
 
 /// A clock that changes only when it is set.
 final class AccessClock: WallClock {

@@ -4,6 +4,7 @@ import Signing
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Upload URLs, upload tokens, API keys and media links", .timeLimit(.minutes(10)))
 struct AccessTokenTests {

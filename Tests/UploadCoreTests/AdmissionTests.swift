@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Admission before anything is sent", .timeLimit(.minutes(10)))
 struct AdmissionTests {

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("App users with tokens of an issuer", .timeLimit(.minutes(10)))
 struct AppUserTests {

@@ -1,5 +1,6 @@
 import Testing
 import UploadCore
+import UploadModel
 
 @Suite("Event bell", .timeLimit(.minutes(10)))
 struct EventBellTests {

@@ -1,6 +1,6 @@
 import SluiceTesting
 import Testing
-import UploadCore
+import UploadModel
 
 @Suite("The in-memory fakes meet the contracts of their ports", .timeLimit(.minutes(10)))
 struct InMemoryContractTests {

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Leases", .timeLimit(.minutes(10)))
 struct LeaseTableTests {

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("What keys may mint", .timeLimit(.minutes(10)))
 struct MintedRightsTests {

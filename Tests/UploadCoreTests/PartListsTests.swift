@@ -1,6 +1,6 @@
 import Foundation
 import Testing
-import UploadCore
+import UploadModel
 
 @Suite("Lists of part sizes and numbers", .timeLimit(.minutes(10)))
 struct PartListsTests {

@@ -5,6 +5,7 @@ import SystemIO
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Sources whose first bytes were pulled", .timeLimit(.minutes(10)))
 struct PrefixedSourceTests {

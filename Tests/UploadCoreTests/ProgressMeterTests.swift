@@ -1,6 +1,7 @@
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Progress meter", .timeLimit(.minutes(10)))
 struct ProgressMeterTests {

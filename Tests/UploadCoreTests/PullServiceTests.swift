@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Pulling", .timeLimit(.minutes(10)))
 struct PullServiceTests {
@@ -232,6 +233,21 @@ struct PullServiceTests {
             #expect(try await bench.services.uploads.inspect(id).state == .terminated)
         }
         #expect(try await bench.storage.list(after: nil, limit: 10) == [])
+    }
+
+    @Test("content that a policy refuses ends the pull as failed, with the reason")
+    func refusedContent() async throws {
+        var policy = Policy()
+        policy.checksContent = true
+        let limits = UploadLimits(maximumBytes: 1000, lifetime: 24 * 3600, policies: [.subject: policy])
+        let tests = try Self(ServiceBench(limits: limits))
+        let page = Array("<!DOCTYPE html><html><body>not a picture</body></html>".utf8)
+        let pulls = tests.pulls(ScriptedOrigin(.init(bytes: page)))
+        let id = try await tests.begin(pulls, metadata: ["filetype": "image/png"])
+        let job = try await tests.finish(id, pulls)
+        #expect(job.isFailed && job.lastError?.code == "content_type_refused" && job.sealed.isEmpty)
+        #expect(try await tests.bench.services.uploads.inspect(id).state == .terminated)
+        #expect(tests.events.all == ["failed content_type_refused"])
     }
 
     @Test("an upload that is complete when its pull is given up stays, and counts as no failure")

@@ -1,5 +1,6 @@
 import Testing
 import UploadCore
+import UploadModel
 
 @Suite("Tables of clients and their rates", .timeLimit(.minutes(10)))
 struct RateTableTests {

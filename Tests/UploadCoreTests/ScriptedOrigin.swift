@@ -1,7 +1,7 @@
 import Bytes
 import SluiceTesting
 import Synchronization
-import UploadCore
+import UploadModel
 
 /// An origin with one content that follows a script.
 final class ScriptedOrigin: PullOrigin {

@@ -4,6 +4,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 /// An upload service over in-memory adapters that can be made to fail.
 struct ServiceBench {

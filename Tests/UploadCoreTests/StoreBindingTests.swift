@@ -4,6 +4,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Pairs of state and storage", .timeLimit(.minutes(10)))
 struct StoreBindingTests {

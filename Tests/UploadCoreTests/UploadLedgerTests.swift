@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("The ledger of stored bytes and bytes in flight", .timeLimit(.minutes(10)))
 struct UploadLedgerTests {

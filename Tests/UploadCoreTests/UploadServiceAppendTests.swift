@@ -5,6 +5,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Appending", .timeLimit(.minutes(10)))
 struct UploadServiceAppendTests {

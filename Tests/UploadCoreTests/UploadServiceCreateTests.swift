@@ -4,6 +4,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Creating uploads", .timeLimit(.minutes(10)))
 struct UploadServiceCreateTests {

@@ -4,6 +4,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Decisions about uploads that change concurrently", .timeLimit(.minutes(10)))
 struct UploadServiceDecisionTests {

@@ -2,6 +2,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Discarding uploads", .timeLimit(.minutes(10)))
 struct UploadServiceDiscardTests {

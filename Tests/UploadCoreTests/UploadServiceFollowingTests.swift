@@ -4,6 +4,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Metadata, names and events of uploads", .timeLimit(.minutes(10)))
 struct UploadServiceFollowingTests {

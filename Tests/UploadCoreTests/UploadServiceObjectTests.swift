@@ -5,6 +5,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 extension ServiceBench {
     static let name = ObjectName(bucket: "media", key: "a/b.bin")

@@ -3,6 +3,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Records with an unknown outcome", .timeLimit(.minutes(10)))
 struct UploadServiceOutcomeTests {

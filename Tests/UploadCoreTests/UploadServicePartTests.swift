@@ -5,6 +5,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Uploads in parts", .timeLimit(.minutes(10)))
 struct UploadServicePartTests {

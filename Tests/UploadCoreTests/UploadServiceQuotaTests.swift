@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Quotas and hooks of uploads", .timeLimit(.minutes(10)))
 struct UploadServiceQuotaTests {

@@ -4,6 +4,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Room for parts, and extreme numbers from clients", .timeLimit(.minutes(10)))
 struct UploadServiceRoomTests {

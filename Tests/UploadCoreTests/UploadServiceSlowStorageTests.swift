@@ -4,6 +4,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Storages that take long to finish an upload, or fail to remove one", .timeLimit(.minutes(10)))
 struct UploadServiceSlowStorageTests {

@@ -4,6 +4,7 @@ import SluiceTesting
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 /// One byte at a time, with pauses in which others run.
 private final class SlowSource: ByteSource {

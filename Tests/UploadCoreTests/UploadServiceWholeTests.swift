@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Uploads that bring their whole content", .timeLimit(.minutes(10)))
 struct UploadServiceWholeTests {

@@ -1,6 +1,6 @@
 import Foundation
 import Testing
-import UploadCore
+import UploadModel
 
 @Suite("Upload", .timeLimit(.minutes(10)))
 struct UploadTests {

@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 @Suite("Small parts that are stored whole", .timeLimit(.minutes(10)))
 struct WholePartTests {

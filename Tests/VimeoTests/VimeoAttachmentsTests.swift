@@ -4,6 +4,7 @@ import HTTPWire
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import VODKit
 @testable import Vimeo

@@ -1,6 +1,6 @@
 import Foundation
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import Webhooks
 

@@ -9,6 +9,7 @@ internal import Signing
 // Compiled together with the target when it fuzzes.
 @testable internal import ObjectGrants
 internal import UploadCore
+import UploadModel
 #endif
 
 private let accesses = ObjectAction.allCases.map {

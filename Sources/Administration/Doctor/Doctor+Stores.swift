@@ -6,7 +6,7 @@ internal import S3Storage
 internal import SQLiteState
 internal import StateRecords
 internal import Stores
-internal import UploadCore
+internal import UploadModel
 
 extension Doctor {
     // MARK: State

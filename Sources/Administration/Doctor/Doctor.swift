@@ -2,7 +2,7 @@ internal import Foundation
 internal import GatewayKit
 internal import ObjectGateway
 package import SettingsKit
-internal import UploadCore
+internal import UploadModel
 
 /// Looks for what would go wrong when a gateway starts or runs; changes nothing, unless it is told to probe.
 ///

@@ -1,21 +1,27 @@
 #define _GNU_SOURCE
 #include "CSystem.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
 #include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
@@ -148,6 +154,71 @@ int csys_preallocate(int file, int64_t offset, int64_t count) {
 
 int csys_open(int directory, const char *path, int flags, uint32_t mode) {
     return openat(directory, path, flags | O_CLOEXEC, mode);
+}
+
+int csys_open_beneath(int directory, const char *path, int flags, uint32_t mode) {
+    // A pipe in the place of a file must not stop the thread. For files and directories the flag means nothing.
+    flags |= O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    struct open_how how = {
+        .flags = (uint64_t)(uint32_t)flags,
+        .mode = flags & O_CREAT ? mode : 0,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
+    };
+    int file = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+    // Linux before 5.6, and containers whose filter does not know the call.
+    if (file == -1 && (errno == ENOSYS || errno == EPERM)) return openat(directory, path, flags, mode);
+    return file;
+}
+
+// The directory of a path, and the name in it. A path of one name is in the directory itself, which must not be closed.
+static int open_parent(int directory, const char *path, const char **name) {
+    const char *slash = strrchr(path, '/');
+    *name = slash ? slash + 1 : path;
+    if (!slash) return directory;
+    char parent[PATH_MAX];
+    size_t count = (size_t)(slash - path);
+    if (count >= sizeof parent) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(parent, path, count);
+    parent[count] = 0;
+    return csys_open_beneath(directory, parent, O_PATH | O_DIRECTORY, 0);
+}
+
+static void close_parent(int parent, int directory) {
+    int error = errno;
+    if (parent != directory) close(parent);
+    errno = error;
+}
+
+int csys_unlink_beneath(int directory, const char *path, int is_directory) {
+    const char *name;
+    int parent = open_parent(directory, path, &name);
+    if (parent == -1) return -1;
+    int result = unlinkat(parent, name, is_directory ? AT_REMOVEDIR : 0);
+    close_parent(parent, directory);
+    return result;
+}
+
+int csys_mkdir_beneath(int directory, const char *path, uint32_t mode) {
+    const char *name;
+    int parent = open_parent(directory, path, &name);
+    if (parent == -1) return -1;
+    int result = mkdirat(parent, name, mode);
+    close_parent(parent, directory);
+    return result;
+}
+
+int csys_rename_beneath(int from_directory, const char *from, int to_directory, const char *to) {
+    const char *from_name, *to_name;
+    int from_parent = open_parent(from_directory, from, &from_name);
+    if (from_parent == -1) return -1;
+    int to_parent = open_parent(to_directory, to, &to_name);
+    int result = to_parent == -1 ? -1 : renameat(from_parent, from_name, to_parent, to_name);
+    if (to_parent != -1) close_parent(to_parent, to_directory);
+    close_parent(from_parent, from_directory);
+    return result;
 }
 
 int csys_copies_on_write(int file) {

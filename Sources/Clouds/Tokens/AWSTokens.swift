@@ -2,7 +2,7 @@ package import CloudCredentials
 internal import Foundation
 internal import HTTPClient
 package import Signing
-package import UploadCore
+package import UploadModel
 internal import XMLText
 
 /// AWS's token service: `AssumeRole` of a role, or without one `GetFederationToken` ("AWS Security Token Service API Reference").

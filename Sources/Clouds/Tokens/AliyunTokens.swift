@@ -2,7 +2,7 @@ package import CloudCredentials
 internal import Foundation
 internal import HTTPClient
 package import Signing
-package import UploadCore
+package import UploadModel
 
 /// Alibaba Cloud's token service: `AssumeRole` of version 2015-04-01.
 ///

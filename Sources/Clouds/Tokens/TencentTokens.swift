@@ -3,7 +3,7 @@ package import CloudCredentials
 internal import Foundation
 internal import HTTPClient
 package import Signing
-package import UploadCore
+package import UploadModel
 
 /// Tencent Cloud's token service: `GetFederationToken` of version 2018-08-13.
 ///

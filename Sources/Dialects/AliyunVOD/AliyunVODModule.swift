@@ -14,6 +14,7 @@ package import ServiceLifecycle
 internal import SettingsKit
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// ApsaraVideo VOD of Alibaba Cloud: its API for app servers, and the media that upload SDKs bring through the object
@@ -165,7 +166,9 @@ package struct AliyunVODMedia: Sendable {
 extension ApsaraBroker {
     /// `nil` in `relay` mode.
     fileprivate init?(_ context: GatewayContext, _ place: ApsaraPlace) {
-        guard let forwarder = AliyunVODForwarder(context) else { return nil }
+        let settings = context.settings.aliyunVOD
+        let endpoint = settings.endpoint ?? "https://vod.\(settings.region).aliyuncs.com"
+        guard settings.mode == .direct, let forwarder = AliyunVODForwarder(context, to: endpoint) else { return nil }
         self.init(
             place: place,
             cloud: { (action, parameters, isXML) async throws(CloudForwarder.Failure) in

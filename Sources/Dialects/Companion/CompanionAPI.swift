@@ -8,6 +8,7 @@ internal import Presigning
 internal import RESTKit
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// `/s3`: the requests that Uppy's S3 uploader sends to Companion, so that pages can use it unchanged.
 ///

@@ -5,6 +5,7 @@ internal import SettingsKit
 internal import ObjectGrants
 internal import ObjectStore
 internal import UploadCore
+internal import UploadModel
 
 /// Multipart uploads in Uppy's protocol.
 package struct CompanionModule: GatewayModule {

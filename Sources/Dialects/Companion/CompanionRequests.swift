@@ -6,6 +6,7 @@ internal import ObjectStore
 internal import RESTKit
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// The query of a request to `CompanionAPI`; unknown parameters are ignored, as in Companion.
 struct CompanionQuery: Sendable {

@@ -1,6 +1,7 @@
 internal import Bytes
 package import HTTPWire
 package import UploadCore
+package import UploadModel
 
 /// Uploads by form (`multipart/form-data`, RFC 7578), as sent by browsers, `curl -F` and HTTP libraries.
 ///

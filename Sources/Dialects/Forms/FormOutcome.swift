@@ -1,4 +1,4 @@
-package import UploadCore
+package import UploadModel
 
 /// The result of a form.
 package struct FormOutcome: Sendable {

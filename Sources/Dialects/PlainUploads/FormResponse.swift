@@ -2,6 +2,7 @@ internal import Forms
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 /// REST API responses to a form.
 enum FormResponse {

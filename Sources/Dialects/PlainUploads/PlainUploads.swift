@@ -7,6 +7,7 @@ internal import ResumableHTTP
 internal import SettingsKit
 internal import Tus
 internal import UploadCore
+internal import UploadModel
 
 /// Uploads in one request, at `/files` beside tus and at `/v1/media`.
 ///

@@ -2,7 +2,7 @@ internal import Bytes
 package import Foundation
 package import ObjectGrants
 package import Signing
-package import UploadCore
+package import UploadModel
 
 extension ObjectPresigner {
     /// A form for one upload.

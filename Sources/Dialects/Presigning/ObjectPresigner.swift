@@ -1,7 +1,7 @@
 package import Foundation
 package import ObjectGrants
 package import Signing
-package import UploadCore
+package import UploadModel
 
 /// Presigns requests for others to send, to the object endpoint or to a real store.
 ///

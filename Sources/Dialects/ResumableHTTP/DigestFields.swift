@@ -1,6 +1,6 @@
 package import Digests
 package import HTTPWire
-internal import UploadCore
+internal import UploadModel
 
 /// Digest fields (RFC 9530) with the algorithms that it does not deprecate (§5): sha-256 and sha-512.
 package enum DigestFields {

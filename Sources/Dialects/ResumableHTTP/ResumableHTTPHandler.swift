@@ -2,6 +2,7 @@ internal import Bytes
 internal import Foundation
 package import HTTPWire
 package import UploadCore
+package import UploadModel
 
 /// "Resumable Uploads for HTTP" (draft-ietf-httpbis-resumable-upload), interop versions 3 to 8, and plain uploads by
 /// POST and PUT, which are the same without interruption.

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import HTTPWire
-internal import UploadCore
+internal import UploadModel
 
 /// Why a request is refused or fails; rendered as a problem document (RFC 9457).
 struct UploadProblem: Error {

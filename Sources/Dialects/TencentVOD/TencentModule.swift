@@ -11,6 +11,7 @@ package import ServiceLifecycle
 internal import SettingsKit
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 internal import Webhooks
 
@@ -89,7 +90,7 @@ package struct TencentModule: GatewayModule {
     /// In direct mode there are no objects here, so a key that is limited to some may not sign.
     private static func reach(_ settings: Settings) -> @Sendable (Int64?) -> MintedRights.Reach {
         guard settings.tencentMode == .relay else { return { _ in .uploads } }
-        let place = VODPlace(settings.tencent)
+        let place = VODPlace(settings)
         return { application in place.reach(application) }
     }
 
@@ -156,7 +157,7 @@ extension GatewayContext {
 
 extension VODUploads {
     fileprivate init(_ context: GatewayContext, _ library: VODLibrary, _ events: VODEvents) {
-        let place = VODPlace(context.settings.tencent)
+        let place = VODPlace(context.settings)
         self.init(
             place: place,
             records: context.state,
@@ -233,7 +234,7 @@ extension VODAPIHandler {
 extension VODEventDelivery {
     /// `nil` if events are not posted.
     fileprivate init?(_ context: GatewayContext, _ events: VODEvents, _ documents: VODDocuments) {
-        guard events.mode == .push, let url = context.settings.tencent.callbackURL else { return nil }
+        guard events.mode == .push, let url = context.settings.tencentVOD.callbackURL else { return nil }
         let logger = context.logger
         self.init(
             events: events,

@@ -3,7 +3,7 @@ internal import Foundation
 internal import HTTPWire
 internal import ObjectGrants
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// Requests to AWS's token service: POST forms signed for the service `sts` with Signature Version 4.
 struct AWSTokenDialect: TokenDialect {

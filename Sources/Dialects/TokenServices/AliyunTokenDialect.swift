@@ -3,7 +3,7 @@ internal import Foundation
 internal import HTTPWire
 internal import ObjectGrants
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// Requests to Alibaba Cloud's token service, signed in the parameters (RPC, version 1.0) or in the header
 /// (ACS3-HMAC-SHA256).

@@ -3,7 +3,7 @@ internal import Foundation
 internal import HTTPWire
 internal import ObjectGrants
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// Requests to Tencent Cloud's token service, signed in the header (TC3-HMAC-SHA256, version 3) or in the parameters of
 /// a query or a form (version 1).

@@ -5,6 +5,7 @@ package import HTTPWire
 package import ObjectGrants
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// Tencent Cloud's Security Token Service, API version 2018-08-13: AssumeRole and GetFederationToken.
 ///

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import ObjectGrants
 package import Signing
-package import UploadCore
+package import UploadModel
 
 /// A caller who may mint credentials.
 package struct TokenMinter: Sendable {

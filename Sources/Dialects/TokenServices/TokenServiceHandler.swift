@@ -3,7 +3,7 @@ internal import Foundation
 package import HTTPWire
 package import ObjectGrants
 internal import Signing
-package import UploadCore
+package import UploadModel
 
 /// The security token services of all vendors, at the root of one endpoint: callers who may mint get temporary
 /// credentials.

@@ -4,6 +4,7 @@ internal import Foundation
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 /// `/v1/tus`: an app's backend mints upload tokens, or creates the upload itself and hands out its URL.
 struct TusAPI: Sendable {

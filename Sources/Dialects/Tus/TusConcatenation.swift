@@ -1,5 +1,6 @@
 internal import HTTPWire
 internal import UploadCore
+internal import UploadModel
 
 /// tus 1.0.0, concatenation: `Upload-Concat: partial`, or `final;` and the URLs of partial uploads.
 enum TusConcatenation {

@@ -2,6 +2,7 @@ internal import Bytes
 internal import Digests
 internal import HTTPWire
 internal import UploadCore
+internal import UploadModel
 
 /// tus 1.0.0, creation, creation-with-upload and concatenation.
 extension TusHandler {

@@ -1,5 +1,5 @@
 internal import HTTPWire
-internal import UploadCore
+internal import UploadModel
 
 /// Why a request is refused or fails.
 enum TusFailure: Error, Sendable {

@@ -2,6 +2,7 @@ internal import Bytes
 internal import Digests
 internal import HTTPWire
 internal import UploadCore
+internal import UploadModel
 
 /// Request fields of tus 1.0.0.
 enum TusFields {

@@ -2,6 +2,7 @@ internal import Bytes
 internal import Foundation
 package import HTTPWire
 package import UploadCore
+package import UploadModel
 
 /// The resumable upload protocol tus 1.0.0 (https://tus.io/protocols/resumable-upload) with the extensions creation,
 /// creation-with-upload, creation-defer-length, concatenation, concatenation-unfinished, expiration, checksum,

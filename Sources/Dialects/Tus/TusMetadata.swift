@@ -1,6 +1,7 @@
 internal import Bytes
 package import HTTPWire
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// tus 1.0.0, `Upload-Metadata`: `key base64,key base64,…`.
 package enum TusMetadata {

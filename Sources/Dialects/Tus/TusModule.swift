@@ -4,6 +4,7 @@ internal import HTTPWire
 package import RESTKit
 internal import SettingsKit
 internal import UploadCore
+internal import UploadModel
 
 /// tus at `/files`, and its tokens and uploads for app servers.
 package struct TusModule: GatewayModule {

@@ -1,5 +1,5 @@
 package import Foundation
-package import UploadCore
+package import UploadModel
 
 /// A record with its decoded content.
 package struct CodedRecord<Content: Sendable & Codable>: Sendable {

@@ -1,4 +1,4 @@
-package import UploadCore
+package import UploadModel
 
 extension DialectRecords {
     /// Does something with each record of a kind, in the order of their keys; those that fail do not keep the others

@@ -11,6 +11,7 @@ package import ServiceLifecycle
 internal import SettingsKit
 internal import Tus
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// Vimeo's API, and the links to which its clients send bytes.
@@ -161,8 +162,9 @@ private struct VimeoDirect {
             "Files that were sent on to Vimeo, or could not be.",
             by: "outcome"
         )
-        guard let cloud = VimeoForwarder(context) else { return nil }
         let settings = context.settings.vimeo
+        guard settings.mode == .direct, let token = settings.accessToken else { return nil }
+        let cloud = VimeoForwarder(context, token: token, origin: settings.endpoint ?? "https://api.vimeo.com")
         let upstream = VimeoUpstream(cloud: cloud, clock: context.clock, report: report)
         let videos = VimeoCloudVideos(
             records: context.state,

@@ -1,6 +1,7 @@
 package import SettingsKit
 package import Transport
 package import UploadCore
+internal import UploadModel
 
 package struct LimitSettings: SettingsSection {
     /// Bytes.

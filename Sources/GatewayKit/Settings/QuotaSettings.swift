@@ -1,6 +1,6 @@
 internal import RESTKit
 package import SettingsKit
-package import UploadCore
+package import UploadModel
 
 /// Quotas of accounts without a policy of their own.
 package struct QuotaSettings: SettingsSection {

@@ -1,6 +1,6 @@
 package import Foundation
 package import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// Converts grants to credentials, and the credentials of requests back to grants, without storing either.
 ///

@@ -1,6 +1,6 @@
 package import Foundation
 package import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// Session credentials for an app's backend, with the member names of the vendor's token service.
 package struct SessionDocument: Encodable {

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// The plaintext of a session token: the grant and the access key id, as JSON with the shortest possible names.
 enum SessionToken {

@@ -1,7 +1,7 @@
 internal import Bytes
 package import Foundation
 package import Signing
-package import UploadCore
+package import UploadModel
 
 /// Permanent credentials for clients of an object store, derived from an API key.
 ///

@@ -1,4 +1,4 @@
-package import UploadCore
+package import UploadModel
 
 /// An action on the object endpoint, independent of the vendor, or a call of ApsaraVideo VOD by a session.
 ///

@@ -1,5 +1,5 @@
 internal import Signing
-package import UploadCore
+package import UploadModel
 
 extension ObjectGrant {
     /// A file that a client may upload.

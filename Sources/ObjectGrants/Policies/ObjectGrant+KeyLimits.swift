@@ -1,5 +1,5 @@
 internal import Signing
-package import UploadCore
+package import UploadModel
 
 extension ObjectGrant {
     /// This grant, restricted to the limits of the API key that mints it.

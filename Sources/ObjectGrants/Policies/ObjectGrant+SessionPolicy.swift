@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Foundation
 package import Signing
-internal import UploadCore
+internal import UploadModel
 
 extension ObjectGrant {
     /// Maximum length that AWS and Alibaba Cloud accept ("AssumeRole" of both), in characters.

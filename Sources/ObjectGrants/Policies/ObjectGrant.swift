@@ -1,4 +1,4 @@
-package import UploadCore
+package import UploadModel
 
 /// What session credentials stand for: the allowed actions and objects.
 package struct ObjectGrant: Sendable, Equatable {

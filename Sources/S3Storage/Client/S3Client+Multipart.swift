@@ -2,7 +2,7 @@ internal import Foundation
 internal import HTTPClient
 internal import HTTPWire
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 internal import XMLText
 
 /// Multipart uploads ("Amazon S3 API Reference").

@@ -8,7 +8,7 @@ internal import MetricsKit
 internal import Signing
 internal import Synchronization
 internal import SystemIO
-internal import UploadCore
+internal import UploadModel
 internal import XMLText
 
 /// A request to the store.

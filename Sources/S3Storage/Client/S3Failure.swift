@@ -1,5 +1,5 @@
 internal import HTTPClient
-internal import UploadCore
+internal import UploadModel
 internal import XMLText
 
 /// Why a request to the store failed.

@@ -5,6 +5,7 @@ internal import HTTPClient
 internal import HTTPWire
 package import Logging
 internal import UploadCore
+internal import UploadModel
 
 /// Posts spans to a collector, in batches (OTLP over HTTP, https://opentelemetry.io/docs/specs/otlp/#otlphttp).
 package final class SpanExporter: Sendable {
@@ -91,7 +92,10 @@ package final class SpanExporter: Sendable {
         switch response.status {
         case 200..<300: return .taken(rejected: Self.rejected(response.body))
         case 429, 502, 503, 504:
-            let wanted = response.headers["Retry-After"].flatMap { Double($0) }
+            let wanted = RetryAfter.seconds(
+                response.headers["Retry-After"],
+                at: Date().timeIntervalSince1970
+            )
             return .away("the collector responded with status \(response.status)", after: wanted)
         default: return .refused("the collector responded with status \(response.status)")
         }

@@ -3,6 +3,7 @@ package import MetricsKit
 internal import Synchronization
 package import Tracing
 internal import UploadCore
+internal import UploadModel
 
 /// Decides which requests are traced, and keeps finished spans until they are exported.
 ///

@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Digests
 package import Foundation
+package import UploadModel
 
 /// The secret text of an API key: shown once, and stored only as its SHA-256.
 ///

@@ -1,4 +1,5 @@
 internal import Foundation
+package import UploadModel
 
 /// Determines from the Authorization field who sends a request, and whether the request is allowed.
 ///

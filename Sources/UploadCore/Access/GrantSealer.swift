@@ -1,5 +1,6 @@
 package import Foundation
 package import Signing
+package import UploadModel
 
 /// Turns a grant into a token that an app gives to its user, and back.
 ///

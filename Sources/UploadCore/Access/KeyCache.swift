@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Synchronization
+internal import UploadModel
 
 /// Caches keys, so that not every request of a client reads the state store or verifies a signature.
 ///

@@ -1,5 +1,6 @@
 package import Foundation
 internal import Synchronization
+package import UploadModel
 
 /// Remembers when API keys were used, until it is recorded; a request never waits for the state.
 package final class KeyUses: Sendable {

@@ -1,5 +1,6 @@
 package import Foundation
 package import Signing
+package import UploadModel
 
 /// Creates and verifies links that let anyone download one media until a given time.
 package struct MediaLinks: Sendable {

@@ -1,3 +1,5 @@
+package import UploadModel
+
 /// The sender of a request.
 package enum Principal: Sendable, Equatable {
     /// An app's backend.

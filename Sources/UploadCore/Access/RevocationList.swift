@@ -1,5 +1,6 @@
 package import Foundation
 internal import Synchronization
+package import UploadModel
 
 /// Keeps revocations in memory, so that tokens and links can be checked without a state query per request.
 ///

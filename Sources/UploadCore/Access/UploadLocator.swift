@@ -1,5 +1,6 @@
 internal import Foundation
 package import Signing
+package import UploadModel
 
 /// Makes upload URLs unguessable: anyone who knows the URL of an upload can continue it.
 ///

@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import UploadModel
 
 /// Wakes tasks that wait for new events of this process.
 package final class EventBell: Sendable {

@@ -1,5 +1,6 @@
 package import Foundation
 internal import Synchronization
+package import UploadModel
 
 /// An append that is running on this node, or ended a moment ago.
 package struct RunningAppend: Sendable {

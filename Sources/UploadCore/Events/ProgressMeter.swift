@@ -1,4 +1,5 @@
 internal import Foundation
+internal import UploadModel
 
 /// Measures how fast an upload receives bytes, by sampling its offset.
 ///

@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import UploadModel
 
 /// Parts that are being received on this node; a part that replaces a stored one counts only by the difference in size.
 ///
@@ -159,13 +160,6 @@ extension Int64 {
             if overflow { return nil }
             sum = next
         }
-        return sum
-    }
-
-    /// Saturating addition.
-    func adding(_ other: Int64) -> Int64 {
-        let (sum, overflow) = addingReportingOverflow(other)
-        if overflow { return other < 0 ? .min : .max }
         return sum
     }
 }

@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import UploadModel
 
 /// Caches the policies of accounts for one second.
 ///

@@ -1,3 +1,5 @@
+internal import UploadModel
+
 extension UploadLedger {
     /// An admitted part that is being received; counted until it is recorded or given up.
     struct ComingPart: Sendable {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import UploadModel
 
 /// Counts stored bytes and bytes in flight in one place.
 ///

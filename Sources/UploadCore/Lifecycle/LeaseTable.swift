@@ -1,6 +1,7 @@
 package import Bytes
 internal import Synchronization
 internal import Tracing
+package import UploadModel
 
 /// Grants each upload to one user at a time: on this node and, with a `LeaseAuthority`, across all nodes.
 ///

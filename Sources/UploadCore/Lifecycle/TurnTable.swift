@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import UploadModel
 
 /// One user per key at a time, in order of arrival; holders are never interrupted, so each must finish soon.
 ///

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import UploadModel
 
 extension UploadLifecycle {
     /// Completes an upload that has all its bytes.

@@ -1,4 +1,5 @@
 internal import Bytes
+internal import UploadModel
 
 extension UploadLifecycle {
     /// Checks the first bytes of a file before they are stored, if a policy requires it.

@@ -1,4 +1,5 @@
 internal import Digests
+internal import UploadModel
 
 /// Digests of whole uploads (`Repr-Digest` of RFC 9530).
 extension UploadLifecycle {

@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import UploadModel
 
 extension UploadLifecycle {
     /// Ends an upload: first the record, then the bytes; if removing the bytes fails, the sweep does it.

@@ -1,3 +1,5 @@
+internal import UploadModel
+
 extension UploadLifecycle {
     /// The length of a final upload, from its parts.
     ///

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Synchronization
+internal import UploadModel
 
 extension UploadLifecycle {
     /// Completes an upload in the background, as soon as the storage has finished it.

@@ -1,3 +1,5 @@
+internal import UploadModel
+
 /// Joins parts to a whole.
 ///
 /// The completion is recorded before anything is joined. If nothing was joined, it is rolled back; if the parts were

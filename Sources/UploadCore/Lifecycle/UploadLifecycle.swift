@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Synchronization
+internal import UploadModel
 
 /// State changes of uploads, each made under the lease: completing, ending, and repairing what a crash left behind.
 ///

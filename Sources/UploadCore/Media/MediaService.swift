@@ -1,4 +1,5 @@
 package import Digests
+package import UploadModel
 
 /// Records, bytes and digests of completed uploads.
 package final class MediaService: Sendable {

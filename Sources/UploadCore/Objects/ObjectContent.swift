@@ -1,4 +1,5 @@
 package import Bytes
+package import UploadModel
 
 /// The incoming bytes of an object or a part, with digests that are available at the end.
 package struct ObjectContent {

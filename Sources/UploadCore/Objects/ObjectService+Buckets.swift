@@ -1,4 +1,5 @@
 internal import Foundation
+package import UploadModel
 
 /// Buckets of the object endpoint.
 extension ObjectService {

@@ -1,5 +1,6 @@
 package import Bytes
 package import Foundation
+package import UploadModel
 
 /// Objects (media that have a name in a bucket) and buckets.
 package final class ObjectService: Sendable {

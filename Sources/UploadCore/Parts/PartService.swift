@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Foundation
+package import UploadModel
 
 /// Uploads whose bytes arrive in numbered parts, several at a time.
 ///
@@ -316,19 +317,4 @@ package final class PartService: Sendable {
         }
         guard !lifecycle.isOver(upload) else { throw UploadError.uploadEnded }
     }
-}
-
-extension UploadError {
-    /// The error for a part with fewer bytes than it announced.
-    package init(part: NewPart, received: Int64) {
-        self.init(
-            .lengthConflict(length: part.size),
-            "The part has \(received) bytes and not \(part.size); send it again."
-        )
-    }
-}
-
-extension PartRecord {
-    /// The MD5 in hexadecimal.
-    package var entityTag: String { Hexadecimal.encode(md5) }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import UploadModel
 
 /// Handles the end of an attempt.
 extension PullService {
@@ -57,7 +58,11 @@ extension PullService {
     private func giveUp(_ job: inout PullJob, _ reason: PullJob.Reason) async throws(UploadError) {
         job.isFailed = true
         job.lastError = reason
-        guard try await pulls.update(job, .working) else { return }
+        // What refuses the content also ends the upload, and with it the pull.
+        guard try await pulls.update(job, .working) else {
+            if try await pulls.explain(job.uploadID, reason) { observe(.failed(job, reason)) }
+            return
+        }
         guard try await isEnded(job.uploadID) else { return try await conclude(job, .completed) }
         try await close(&job)
         observe(.failed(job, reason))

@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Foundation
+internal import UploadModel
 
 /// Makes one attempt to fetch the missing bytes.
 extension PullService {
@@ -200,7 +201,7 @@ extension PullService {
         case .disconnected, .timedOut, .invalidRequest:
             .failure(failure ?? PullFailure(error.code.name, error.message))
         case .tooLarge(let limit): .failure(Self.tooLarge(limit))
-        case .contentTypeRefused, .quotaExceeded, .rejected, .conditionFailed:
+        case .contentTypeRefused, .digestMismatch, .quotaExceeded, .rejected, .conditionFailed:
             .failure(PullFailure(error.code.name, error.message, .final))
         case .storageFull, .storageFailure, .busy, .unavailable, .tooManyRequests:
             .failure(PullFailure(error.code.name, error.message, .wait))

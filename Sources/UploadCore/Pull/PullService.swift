@@ -2,6 +2,7 @@ internal import Bytes
 package import Foundation
 internal import Synchronization
 package import Tracing
+package import UploadModel
 
 /// The limits of `PullService`.
 package struct PullLimits: Sendable, Equatable {

@@ -1,4 +1,5 @@
 package import SystemIO
+package import UploadModel
 
 /// What one client, or each of many, may use up.
 package struct ClientRates: Sendable, Equatable {

@@ -1,3 +1,5 @@
+internal import UploadModel
+
 /// Detects the media type of a file from its first bytes (WHATWG MIME Sniffing §6, and the documents of the formats).
 package enum ContentSignature {
     /// Number of bytes that suffice to recognise every type in the table.

@@ -1,4 +1,5 @@
 internal import Foundation
+package import UploadModel
 
 /// The policy and usage of an account.
 package struct QuotaReport: Sendable, Equatable {

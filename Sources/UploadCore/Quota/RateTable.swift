@@ -1,5 +1,6 @@
 internal import Synchronization
 package import SystemIO
+internal import UploadModel
 
 /// Limits how often each of many clients does something: a bucket of tokens for each, which fills steadily.
 ///

@@ -1,5 +1,6 @@
 internal import Synchronization
 internal import SystemIO
+package import UploadModel
 
 /// What one request uses up of the limits of its clients, as far as they are known: its address at once, its key and its
 /// subject when its credential is checked or its upload is found.

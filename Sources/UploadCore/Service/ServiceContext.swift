@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Foundation
+internal import UploadModel
 
 /// What all services of the core share: limits, clock, observer, and whether changes are allowed.
 final class ServiceContext: Sendable {

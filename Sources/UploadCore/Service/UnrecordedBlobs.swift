@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import UploadModel
 
 /// Blobs that this process is creating for uploads that are not recorded yet; a sweep ignores them.
 final class UnrecordedBlobs: Sendable {

@@ -1,4 +1,5 @@
 package import Foundation
+package import UploadModel
 
 /// Limits and timeouts of the services.
 package struct UploadLimits: Sendable, Equatable {

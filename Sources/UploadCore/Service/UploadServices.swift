@@ -1,3 +1,5 @@
+package import UploadModel
+
 /// The services of the core over one state and one storage; each caller receives only the services that it uses.
 package struct UploadServices: Sendable {
     /// Creates, appends to, completes, terminates and inspects uploads.

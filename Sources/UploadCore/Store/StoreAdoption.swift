@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Digests
 package import Foundation
+package import UploadModel
 
 /// Binds a state and a storage that are not yet a pair, and creates records for blobs that have none.
 ///

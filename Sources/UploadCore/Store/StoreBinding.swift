@@ -2,6 +2,7 @@ internal import Bytes
 internal import Digests
 internal import Foundation
 internal import Synchronization
+package import UploadModel
 
 /// Ensures that state and storage belong together.
 ///

@@ -1,5 +1,6 @@
 internal import Digests
 package import Foundation
+package import UploadModel
 
 /// Compares every record with its bytes, both ways, beside a running gateway and without changing anything.
 ///

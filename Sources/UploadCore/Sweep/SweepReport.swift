@@ -1,3 +1,5 @@
+internal import UploadModel
+
 /// The result of one `SweepService.run`.
 package struct SweepReport: Sendable, Equatable {
     /// Uploads that were ended because they had expired.

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Synchronization
+internal import UploadModel
 
 /// Ends expired uploads, removes old records, and repairs what a crash left behind.
 package final class SweepService: Sendable {

@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import UploadModel
 
 /// Uploads that are receiving bytes now, on this node.
 final class ActiveAppends: Sendable {

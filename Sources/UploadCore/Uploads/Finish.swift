@@ -1,3 +1,5 @@
+internal import UploadModel
+
 /// How a request completes an upload.
 package enum Finish: Sendable, Equatable {
     /// With the last byte of the declared length (tus): clients treat a full upload as complete.

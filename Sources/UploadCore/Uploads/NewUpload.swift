@@ -1,4 +1,5 @@
 package import Foundation
+package import UploadModel
 
 /// A client's request to create an upload.
 package struct NewUpload: Sendable, Equatable {

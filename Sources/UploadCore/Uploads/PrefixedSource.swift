@@ -1,5 +1,6 @@
 internal import Bytes
 internal import SystemIO
+internal import UploadModel
 
 /// A source whose first bytes were already pulled.
 final class PrefixedSource: ByteSource {

@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Foundation
 internal import SystemIO
+internal import UploadModel
 
 /// The next few seconds of a source, as a source that ends after them.
 ///

@@ -1,4 +1,5 @@
 internal import Foundation
+package import UploadModel
 
 extension UploadService {
     /// Checks that an upload could be created now, for a client that asks before it sends anything; reserves nothing.

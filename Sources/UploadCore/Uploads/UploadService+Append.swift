@@ -1,5 +1,6 @@
 package import Bytes
 internal import Foundation
+package import UploadModel
 
 extension UploadService {
     /// Appends the bytes of `source`; takes over from a running append to the same upload.

@@ -1,3 +1,5 @@
+internal import UploadModel
+
 extension UploadService {
     /// Completes an upload that has all its bytes, as an object.
     ///

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Synchronization
+package import UploadModel
 
 extension UploadService {
     /// Creates an upload; one of length 0 is complete at once unless completion must be explicit, and so is a final

@@ -1,3 +1,5 @@
+package import UploadModel
+
 extension UploadService {
     /// Ends an upload that cannot be continued because its URL was never returned; if that fails, it expires later.
     ///

@@ -1,4 +1,5 @@
 internal import Bytes
+package import UploadModel
 
 extension UploadService {
     /// Replaces the metadata of an upload and of its media.

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Synchronization
+internal import UploadModel
 
 /// Handles records of which the state store cannot say whether they were written.
 extension UploadService {

@@ -1,3 +1,5 @@
+package import UploadModel
+
 /// Operations that only pulls need.
 extension UploadService {
     /// Removes all bytes of an open upload, because the following bytes belong to other content.

@@ -1,3 +1,5 @@
+package import UploadModel
+
 extension UploadService {
 
     /// The upload in any state, for observers: disturbs no writer, and the offset may not be durable yet.

@@ -1,3 +1,5 @@
+package import UploadModel
+
 extension UploadService {
     /// Stops an upload at the app's request: its writer is cut off and receives `response`, and an open upload is
     /// terminated.

@@ -1,3 +1,5 @@
+package import UploadModel
+
 /// Which uploads a termination may end; checked under the lease, in the transaction that ends the upload.
 package enum Terminable: Sendable {
     /// Open uploads, and completed ones with their media.

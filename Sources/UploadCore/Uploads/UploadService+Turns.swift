@@ -1,3 +1,5 @@
+internal import UploadModel
+
 /// How concurrent appends share an upload.
 extension UploadService {
     /// Decides how a new append treats one that is running on this node.

@@ -2,6 +2,7 @@ package import Bytes
 internal import Digests
 internal import Foundation
 internal import Synchronization
+package import UploadModel
 
 /// Uploads that bring their whole, small content with their creation: one write of the blob, one transaction.
 ///

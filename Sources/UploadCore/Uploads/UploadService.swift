@@ -1,6 +1,7 @@
 internal import Bytes
 package import Foundation
 internal import Synchronization
+package import UploadModel
 
 /// The operations on uploads that all dialects share: create, append, query, end.
 ///

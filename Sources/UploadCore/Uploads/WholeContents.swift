@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Synchronization
+internal import UploadModel
 
 /// Counts the bytes of contents that are being gathered, so that many slow clients do not fill the memory.
 final class WholeContents: Sendable {

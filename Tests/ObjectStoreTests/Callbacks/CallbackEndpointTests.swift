@@ -5,6 +5,7 @@ import Signing
 import Synchronization
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import ObjectStore
 

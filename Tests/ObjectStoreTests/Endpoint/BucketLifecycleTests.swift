@@ -3,6 +3,7 @@ import HTTPWire
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import ObjectStore
 

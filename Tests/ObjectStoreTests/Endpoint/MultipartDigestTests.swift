@@ -6,6 +6,7 @@ import Signing
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import ObjectStore
 

@@ -1,7 +1,7 @@
 import Foundation
 import Signing
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import Presigning
 

@@ -3,6 +3,7 @@ import HTTPWire
 import Signing
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import ObjectGrants
 @testable import ObjectStore

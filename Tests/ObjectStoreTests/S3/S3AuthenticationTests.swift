@@ -5,6 +5,7 @@ import SluiceTesting
 import Synchronization
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import ObjectGrants
 @testable import ObjectStore

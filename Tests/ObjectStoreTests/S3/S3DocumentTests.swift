@@ -3,6 +3,7 @@ import Foundation
 import HTTPWire
 import Testing
 import UploadCore
+import UploadModel
 import XMLText
 
 @testable import ObjectStore

@@ -2,7 +2,7 @@ import Foundation
 import HTTPWire
 import Signing
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import ObjectGrants
 @testable import ObjectStore

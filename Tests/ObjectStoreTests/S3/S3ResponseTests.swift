@@ -4,6 +4,7 @@ import HTTPWire
 import Signing
 import Testing
 import UploadCore
+import UploadModel
 import XMLText
 
 @testable import ObjectStore

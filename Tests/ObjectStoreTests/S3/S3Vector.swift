@@ -3,7 +3,7 @@ import Foundation
 import HTTPWire
 import Signing
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import ObjectStore
 

@@ -4,7 +4,7 @@ import HTTPWire
 import Signing
 import SluiceTesting
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import ObjectGrants
 @testable import ObjectStore

@@ -3,7 +3,7 @@ import HTTPWire
 import Signing
 import SluiceTesting
 import Testing
-import UploadCore
+import UploadModel
 import XMLText
 
 @testable import ObjectGrants

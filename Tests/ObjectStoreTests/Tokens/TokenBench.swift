@@ -5,7 +5,7 @@ import Signing
 import SluiceTesting
 import Synchronization
 import Testing
-import UploadCore
+import UploadModel
 import XMLText
 
 @testable import ObjectGrants

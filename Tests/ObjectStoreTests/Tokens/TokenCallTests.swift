@@ -4,6 +4,7 @@ import Signing
 import SluiceTesting
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import CloudCalls
 @testable import ObjectGrants

@@ -1,6 +1,6 @@
 import Foundation
 import Signing
-import UploadCore
+import UploadModel
 
 @testable import ObjectStore
 

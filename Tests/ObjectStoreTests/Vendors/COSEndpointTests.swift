@@ -5,6 +5,7 @@ import HTTPWire
 import Signing
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import ObjectStore
 

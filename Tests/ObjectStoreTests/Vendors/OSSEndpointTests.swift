@@ -6,6 +6,7 @@ import ObjectGrants
 import Signing
 import Testing
 import UploadCore
+import UploadModel
 
 @testable import ObjectStore
 

@@ -5,7 +5,7 @@ import HTTPWire
 import Signing
 import SluiceTesting
 import Testing
-import UploadCore
+import UploadModel
 
 @testable import ObjectStore
 

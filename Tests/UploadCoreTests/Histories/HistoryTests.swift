@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import UploadCore
+@testable import UploadModel
 
 /// A source that delivers one byte at a time while others run; its client may disconnect after them.
 private final class PausingSource: ByteSource {

@@ -2,6 +2,7 @@ import Bytes
 import Digests
 
 @testable import UploadCore
+@testable import UploadModel
 
 /// One operation on one of a few uploads or objects.
 enum ServiceCall: Hashable, Sendable {

@@ -69,6 +69,12 @@ int csys_preallocate(int file, int64_t offset, int64_t count);
 int csys_open_unnamed(int start, const char *directory);
 /// openat(2) with O_CLOEXEC.
 int csys_open(int directory, const char *path, int flags, uint32_t mode);
+/// The same for a relative path, of which no part may be a symbolic link. It waits for nothing.
+int csys_open_beneath(int directory, const char *path, int flags, uint32_t mode);
+/// unlinkat(2) for a relative path, of which no part before the last may be a symbolic link; so are the following.
+int csys_unlink_beneath(int directory, const char *path, int is_directory);
+int csys_mkdir_beneath(int directory, const char *path, uint32_t mode);
+int csys_rename_beneath(int from_directory, const char *from, int to_directory, const char *to);
 /// Takes an exclusive advisory lock on the open file without waiting.
 int csys_lock(int fd);
 /// Notes that the current thread may block: it belongs to a pool for that.

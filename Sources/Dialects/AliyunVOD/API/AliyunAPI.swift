@@ -7,6 +7,7 @@ internal import HTTPWire
 internal import ObjectGateway
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 /// `/v1/aliyun/uploads`: an app's backend begins and refreshes uploads without the vendor's SDK for servers.
 ///

@@ -9,6 +9,7 @@ internal import Presigning
 internal import RESTKit
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// ApsaraVideo VOD, API version 2017-03-21: what an app's server calls with Alibaba Cloud's SDKs, and upload SDKs in STS
 /// mode.

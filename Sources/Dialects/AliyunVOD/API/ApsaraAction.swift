@@ -1,5 +1,5 @@
 internal import ObjectGrants
-internal import UploadCore
+internal import UploadModel
 
 /// The actions of ApsaraVideo VOD that are served.
 enum ApsaraAction: String, Sendable, CaseIterable {

@@ -4,6 +4,7 @@ internal import Foundation
 internal import ObjectStore
 internal import Pulls
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// Refreshing and pulling.

@@ -2,6 +2,7 @@ internal import CloudCalls
 internal import Foundation
 internal import HTTPWire
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// Performs the actions of ApsaraVideo VOD, API version 2017-03-21.

@@ -4,6 +4,7 @@ internal import ObjectGateway
 internal import ObjectGrants
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// Who called, authenticated, and what they may do.
 struct ApsaraCaller: Sendable {

@@ -1,7 +1,7 @@
 internal import CloudCalls
 internal import Foundation
 internal import GatewayKit
-internal import UploadCore
+internal import UploadModel
 
 /// The parameters of a call: texts by name.
 ///

@@ -2,7 +2,7 @@ internal import CloudCalls
 internal import Foundation
 internal import HTTPWire
 internal import ObjectGateway
-internal import UploadCore
+internal import UploadModel
 
 /// What performs actions: this gateway with its own media, or the cloud.
 protocol ApsaraService: Sendable {

@@ -2,7 +2,7 @@ internal import Bytes
 internal import CloudCalls
 internal import Foundation
 internal import ObjectStore
-internal import UploadCore
+internal import UploadModel
 
 /// Reads from the parameters of a call what is to be uploaded, and checks it.
 struct ApsaraUploadReader: Sendable {

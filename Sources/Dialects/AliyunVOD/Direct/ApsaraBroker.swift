@@ -4,6 +4,7 @@ internal import Foundation
 internal import HTTPWire
 internal import ObjectGateway
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 internal import XMLText
 

@@ -3,7 +3,7 @@ internal import Digests
 internal import Foundation
 internal import ObjectStore
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// Where the events of an application are posted (`SetMessageCallback`).

@@ -5,6 +5,7 @@ internal import Foundation
 internal import MetricsKit
 internal import ObjectStore
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// Posts events to apps' servers, each until it was answered with status 200.

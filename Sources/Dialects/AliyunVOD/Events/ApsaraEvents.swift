@@ -1,6 +1,7 @@
 internal import CloudCalls
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// An event for an app's server that it has not received yet ("Event notification", ApsaraVideo VOD documentation).

@@ -2,6 +2,7 @@ internal import Foundation
 internal import HTTPWire
 internal import ObjectStore
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// All media: reads and changes them, finds their content, and deletes them.

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import HTTPWire
-internal import UploadCore
+internal import UploadModel
 
 /// Media of ApsaraVideo VOD: a video, an image or an attached media, from the call that begins its upload on.
 struct ApsaraMedia: Sendable, Equatable, Codable {

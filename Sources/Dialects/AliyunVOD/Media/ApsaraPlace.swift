@@ -2,6 +2,7 @@ internal import Foundation
 internal import GatewayKit
 internal import SettingsKit
 internal import UploadCore
+internal import UploadModel
 
 /// Where media of ApsaraVideo VOD are kept, from the settings.
 struct ApsaraPlace: Sendable {

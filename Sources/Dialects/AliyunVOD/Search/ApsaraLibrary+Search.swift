@@ -1,5 +1,6 @@
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// What `SearchMedia` looks for.

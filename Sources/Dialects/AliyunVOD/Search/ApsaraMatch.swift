@@ -1,5 +1,6 @@
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// A filter of `SearchMedia` ("Media asset search protocol", ApsaraVideo VOD documentation): comparisons of fields joined

@@ -3,6 +3,7 @@ internal import CloudCalls
 internal import Foundation
 internal import ObjectGrants
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// The contents of responses, with the vendor's names.

@@ -4,6 +4,7 @@ internal import Digests
 internal import Foundation
 internal import Pulls
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// A job in which the gateway fetches media from a URL (`UploadMediaByURL`).

@@ -5,6 +5,7 @@ internal import HTTPWire
 internal import ObjectGrants
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// What a caller wants to upload.

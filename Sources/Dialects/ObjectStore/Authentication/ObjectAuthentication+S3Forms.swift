@@ -5,6 +5,7 @@ internal import HTTPWire
 package import ObjectGrants
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 extension ObjectAuthentication {
     /// Authenticates the policy of a form upload and checks that the form satisfies it.

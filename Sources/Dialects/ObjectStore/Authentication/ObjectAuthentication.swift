@@ -3,6 +3,7 @@ package import HTTPWire
 package import ObjectGrants
 package import Signing
 package import UploadCore
+internal import UploadModel
 
 /// The owner of a key pair that does not belong to a session.
 package struct KeyHolder: Sendable {

@@ -1,7 +1,8 @@
 internal import Foundation
 package import ObjectGrants
 package import Signing
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// The sender of a request, according to its signature.
 package struct ObjectCaller: Sendable {

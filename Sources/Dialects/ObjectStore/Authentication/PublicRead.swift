@@ -2,7 +2,7 @@ internal import Foundation
 internal import HTTPWire
 internal import ObjectGrants
 internal import Signing
-package import UploadCore
+package import UploadModel
 
 /// Objects that anyone can read without a credential.
 package struct PublicRead: Sendable {

@@ -1,6 +1,6 @@
 internal import Bytes
 internal import HTTPWire
-internal import UploadCore
+internal import UploadModel
 
 /// The subject of a callback, as far as it is known before the request content is read.
 struct CallbackSubject {

@@ -2,7 +2,7 @@ internal import Bytes
 internal import Digests
 internal import HTTPWire
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// What a request declares about its content.
 package struct DeclaredContent: Sendable {

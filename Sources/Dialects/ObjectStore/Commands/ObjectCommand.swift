@@ -1,6 +1,6 @@
 package import HTTPWire
 package import Signing
-package import UploadCore
+package import UploadModel
 
 /// Everything a request asks for, in one value: this value is authorised, and this value is executed.
 ///

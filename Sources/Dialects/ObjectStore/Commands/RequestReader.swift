@@ -1,6 +1,6 @@
 package import HTTPWire
 package import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// The head of a request, or the fields of a form, with vendor-specific header fields under common names.
 ///

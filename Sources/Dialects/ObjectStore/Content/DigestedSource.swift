@@ -1,6 +1,6 @@
 internal import Bytes
 internal import Digests
-internal import UploadCore
+internal import UploadModel
 
 /// Hashes bytes while they are stored: on another thread, one piece behind.
 ///

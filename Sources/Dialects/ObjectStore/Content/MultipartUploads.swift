@@ -1,6 +1,7 @@
 package import Foundation
 package import Signing
 package import UploadCore
+package import UploadModel
 
 /// Multipart uploads of objects, for every vendor's API.
 package struct MultipartUploads: Sendable {

@@ -2,7 +2,7 @@ package import Bytes
 internal import Digests
 internal import HTTPWire
 package import Signing
-package import UploadCore
+package import UploadModel
 
 /// The bytes of an object, part or document from a request: without the `aws-chunked` coding, and verified against
 /// everything the request declares about them.

@@ -1,6 +1,6 @@
 internal import Bytes
 internal import Digests
-package import UploadCore
+package import UploadModel
 
 /// Digests of an object or a part, computed while it is stored.
 ///

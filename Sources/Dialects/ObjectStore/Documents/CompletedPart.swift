@@ -1,5 +1,6 @@
 internal import Bytes
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 internal import XMLText
 
 /// A part in a request to complete an upload (`CompleteMultipartUpload`).

@@ -1,5 +1,5 @@
 package import Signing
-package import UploadCore
+package import UploadModel
 internal import XMLText
 
 /// The keys that a request deletes (`Delete`).

@@ -1,7 +1,7 @@
 package import Foundation
 internal import HTTPWire
 package import Signing
-package import UploadCore
+package import UploadModel
 
 /// An object in a listing.
 package struct ListedObject: Sendable, Equatable {

@@ -1,5 +1,5 @@
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 extension S3AttributesQuery {
     /// A document `GetObjectAttributesResponse`.

@@ -1,7 +1,8 @@
 internal import Bytes
 package import Foundation
 package import Signing
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// Documents about multipart uploads, copies and forms.
 package enum UploadDocuments {

@@ -1,7 +1,7 @@
 internal import Bytes
 package import Foundation
 package import Signing
-internal import UploadCore
+internal import UploadModel
 internal import XMLText
 
 /// Writes the XML documents that object stores respond with.

@@ -1,6 +1,6 @@
 package import Bytes
 internal import HTTPWire
-package import UploadCore
+package import UploadModel
 
 extension ObjectError {
     /// For requests that name a version: each key has one object, which must not be mistaken for another version.

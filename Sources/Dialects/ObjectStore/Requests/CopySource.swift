@@ -1,7 +1,8 @@
 internal import Bytes
 package import HTTPWire
 internal import Signing
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// The source of a copy (`x-amz-copy-source`) and its conditions.
 package struct CopySource: Sendable, Equatable {

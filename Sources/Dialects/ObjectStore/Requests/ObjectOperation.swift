@@ -1,5 +1,5 @@
 package import ObjectGrants
-package import UploadCore
+package import UploadModel
 
 /// The operation that a request asks for, by its name in the Amazon S3 API Reference; OSS and COS have the same ones.
 package enum ObjectOperation: Sendable, Equatable {

@@ -1,6 +1,6 @@
 internal import HTTPWire
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// Decodes a request of any vendor into an operation; see `ObjectOperation`.
 package enum OperationDecoder {

@@ -1,6 +1,6 @@
 internal import Bytes
 package import HTTPWire
-package import UploadCore
+package import UploadModel
 
 /// Names and text forms of checksums ("Checking object integrity", Amazon S3 User Guide).
 extension ObjectChecksum.Algorithm {

@@ -1,6 +1,7 @@
 internal import HTTPWire
 internal import Signing
-package import UploadCore
+internal import UploadCore
+package import UploadModel
 
 /// What a request declares about an object it creates, besides its bytes: PutObject, CopyObject, CreateMultipartUpload.
 package struct S3ObjectHeaders: Sendable, Equatable {

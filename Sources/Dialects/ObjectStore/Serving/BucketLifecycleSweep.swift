@@ -1,5 +1,6 @@
 internal import Foundation
 package import UploadCore
+package import UploadModel
 
 /// Applies the lifecycle rules of all buckets.
 package struct BucketLifecycleSweep: Sendable {

@@ -4,6 +4,7 @@ internal import HTTPWire
 internal import ObjectGrants
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// A command whose caller is authenticated and authorised.
 struct ObjectCall {

@@ -1,5 +1,5 @@
 package import Foundation
-package import UploadCore
+package import UploadModel
 
 /// Objects that a video service makes media of.
 package protocol ObjectOwnership: Sendable {

@@ -1,6 +1,7 @@
 internal import Bytes
 internal import HTTPWire
 internal import UploadCore
+internal import UploadModel
 
 /// "AppendObject", OSS documentation.
 extension ObjectStoreHandler {

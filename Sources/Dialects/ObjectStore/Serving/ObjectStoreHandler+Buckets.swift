@@ -2,6 +2,7 @@ internal import Bytes
 internal import HTTPWire
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// Buckets and their documents.
 extension ObjectStoreHandler {

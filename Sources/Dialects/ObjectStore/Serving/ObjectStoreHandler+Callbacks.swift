@@ -3,6 +3,7 @@ internal import HTTPWire
 internal import ObjectGrants
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// "Callback", OSS documentation: an app is notified of an object, and its response becomes the client's response.
 extension ObjectStoreHandler {

@@ -4,6 +4,7 @@ internal import HTTPWire
 internal import ObjectGrants
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// Uploads by HTML forms ("POST Object", Amazon S3 API Reference).
 extension ObjectStoreHandler {

@@ -1,5 +1,6 @@
 internal import HTTPWire
 internal import UploadCore
+internal import UploadModel
 
 /// Listings of objects and of open multipart uploads.
 extension ObjectStoreHandler {

@@ -4,6 +4,7 @@ internal import HTTPWire
 internal import ObjectGrants
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// Operations on whole objects.
 extension ObjectStoreHandler {
@@ -341,7 +342,9 @@ extension ObjectStoreHandler {
 
     // MARK: Tags
 
+    /// A right to write one media is none to its tags, by which a bucket's lifecycle may delete it.
     func tagging(_ call: ObjectCall) async throws(ObjectError) -> Response {
+        guard WritingRight(grantID: call.grant.id) == nil else { throw ObjectError(.accessDenied) }
         switch call.operation {
         case .getObjectTagging(let name):
             let media = try await core { () async throws(UploadError) in try await service.object(name) }

@@ -4,6 +4,7 @@ internal import HTTPWire
 internal import ObjectGrants
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// Multipart uploads.
 extension ObjectStoreHandler {

@@ -2,6 +2,7 @@ internal import Bytes
 package import HTTPWire
 internal import Signing
 package import UploadCore
+package import UploadModel
 
 /// The object endpoint for clients of Amazon S3, Alibaba Cloud OSS and Tencent Cloud COS.
 ///

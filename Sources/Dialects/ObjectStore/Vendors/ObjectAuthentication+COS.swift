@@ -2,7 +2,7 @@ internal import Foundation
 internal import HTTPWire
 internal import ObjectGrants
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 extension ObjectAuthentication {
     private static let verifierCOS = COSVerifier()

@@ -5,7 +5,7 @@ internal import HTTPWire
 internal import MetricsKit
 internal import RESTKit
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// Tencent Cloud VOD API 3.0, version 2018-07-17: what an app's server calls, with Tencent's SDK for servers.
 struct VODAPIHandler: CloudAPI {

@@ -4,6 +4,7 @@ internal import HTTPWire
 internal import Pulls
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 extension VODActions {

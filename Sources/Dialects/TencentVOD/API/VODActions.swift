@@ -4,6 +4,7 @@ internal import HTTPWire
 internal import RESTKit
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// The actions of API 3.0 that are served.

@@ -4,6 +4,7 @@ internal import HTTPWire
 internal import ObjectGrants
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// The responses of API 3.0, and the events, with the vendor's names.

@@ -1,6 +1,7 @@
 internal import CloudCalls
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// What `ModifyMediaInfo` changes.

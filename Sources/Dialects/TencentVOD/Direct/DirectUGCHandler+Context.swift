@@ -5,13 +5,14 @@ internal import ObjectGateway
 internal import SettingsKit
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 extension Settings {
     /// Forwards calls in `direct` mode; `nil` if they are not served there.
     var tencentCloud: CloudForwarder? {
-        guard tencent.mode == .direct, let endpoint = tencent.endpoint else { return nil }
-        return CloudForwarder(to: endpoint, timeout: tencent.endpointTimeout)
+        guard tencentVOD.mode == .direct, let endpoint = tencentVOD.endpoint else { return nil }
+        return CloudForwarder(to: endpoint, timeout: tencentVOD.endpointTimeout)
     }
 }
 
@@ -22,7 +23,7 @@ extension DirectUGCHandler {
             cloud: { json, target, isOnce in try await cloud.post(json, to: target, isOnce: isOnce) },
             signatures: VODSignatureCheck(
                 own: [context.settings.tencentCredentials(context.master)],
-                place: VODPlace(context.settings.tencent),
+                place: VODPlace(context.settings),
                 // API keys have no pairs at the cloud.
                 pairs: { _ in nil },
                 revoked: context.revoked,
@@ -30,7 +31,7 @@ extension DirectUGCHandler {
             ),
             revoked: context.revoked,
             uploads: context.services.uploads,
-            limiter: RateLimiter(perSecond: context.settings.tencent.appliesPerSecond),
+            limiter: RateLimiter(perSecond: context.settings.tencentVOD.appliesPerSecond),
             cors: context.cors,
             calls: context.tencentCalls,
             report: { call, error in

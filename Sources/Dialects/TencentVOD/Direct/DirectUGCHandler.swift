@@ -7,6 +7,7 @@ internal import ObjectGateway
 internal import RESTKit
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// The calls of the upload SDKs in `direct` mode: checked here, answered by Tencent Cloud VOD.

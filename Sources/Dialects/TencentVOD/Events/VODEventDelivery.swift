@@ -2,6 +2,7 @@ internal import CoreMetrics
 internal import Foundation
 internal import MetricsKit
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 internal import Webhooks
 

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// An event for an app's server that it has not received yet.

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// What `SearchMedia` looks for: media that satisfies each condition; a list is satisfied by any of its members.

@@ -1,4 +1,4 @@
-internal import UploadCore
+internal import UploadModel
 
 /// A task in which the gateway fetches media from a URL (`PullUpload`).
 struct VODPull: Sendable, Equatable, Codable {

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import Pulls
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// Fetches media from URLs, on the pulls of the gateway.

@@ -1,4 +1,4 @@
-internal import UploadCore
+internal import UploadModel
 
 /// Why a call of an upload SDK is refused; the response has status 200, this code and this message.
 ///

@@ -1,13 +1,13 @@
 package import GatewayKit
 package import ObjectStore
-package import UploadCore
+package import UploadModel
 internal import VODKit
 
 /// Knows the media types of files that the upload SDKs send: many of them send none, or one for any file.
 package struct VODOwnership: ObjectOwnership {
     private let place: VODPlace
 
-    package init(_ context: GatewayContext) { place = VODPlace(context.settings.tencent) }
+    package init(_ context: GatewayContext) { place = VODPlace(context.settings) }
 
     /// The type is that of the extension that was announced.
     package func admit(_ name: ObjectName) async throws(UploadError) -> ObjectAdmission? {

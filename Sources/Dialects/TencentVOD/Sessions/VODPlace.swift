@@ -1,7 +1,9 @@
 internal import Foundation
 internal import GatewayKit
+internal import ObjectGateway
 internal import SettingsKit
 internal import UploadCore
+internal import UploadModel
 
 /// What the answers of the VOD endpoints contain, from the settings.
 struct VODPlace: Sendable {
@@ -25,17 +27,18 @@ struct VODPlace: Sendable {
     /// Sessions that each app may begin in a second.
     let appliesPerSecond: Int
 
-    init(_ settings: TencentSettings) {
-        bucketName = "\(settings.bucket)-\(settings.appID)"
-        appID = settings.vodAppID
-        applications = [settings.vodAppID] + settings.subApplications.compactMap { Int64($0) }
-        region = settings.region ?? "ap-guangzhou"
-        domain = settings.domain
-        acceleratedDomain = settings.acceleratedDomain
-        mediaURL = settings.mediaURL
-        sessionSeconds = settings.sessionLifetime.components.seconds
-        certificateSeconds = settings.certificateLifetime.components.seconds
-        appliesPerSecond = settings.appliesPerSecond
+    init(_ settings: Settings) {
+        let vod = settings.tencentVOD
+        bucketName = "\(vod.bucket)-\(vod.appID)"
+        appID = vod.vodAppID
+        applications = [vod.vodAppID] + vod.subApplications.compactMap { Int64($0) }
+        region = settings.tencent.region ?? "ap-guangzhou"
+        domain = vod.domain
+        acceleratedDomain = vod.acceleratedDomain
+        mediaURL = vod.mediaURL
+        sessionSeconds = vod.sessionLifetime.components.seconds
+        certificateSeconds = vod.certificateLifetime.components.seconds
+        appliesPerSecond = vod.appliesPerSecond
     }
 
     /// The parts of a bucket's name, which clients want separately.

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 /// One file of a session, and the object that it becomes.
 struct VODFile: Sendable, Equatable, Codable {

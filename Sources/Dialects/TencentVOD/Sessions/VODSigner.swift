@@ -1,6 +1,7 @@
 internal import Foundation
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// The signer of a verified signature or call, and what it allows.
 struct VODSigner: Sendable {

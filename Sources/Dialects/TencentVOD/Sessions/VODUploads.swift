@@ -2,6 +2,7 @@ internal import Foundation
 internal import ObjectGrants
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// A file that a client wants to upload.

@@ -1,6 +1,6 @@
 internal import RESTKit
 internal import Signing
-internal import UploadCore
+internal import UploadModel
 
 extension SignatureRequest {
     /// All invalid values, in field order; empty if a signature can be issued.

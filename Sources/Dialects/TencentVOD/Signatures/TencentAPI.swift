@@ -4,6 +4,7 @@ internal import Foundation
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 /// `/v1/tencent`: signatures for the upload SDKs of Tencent Cloud VOD.
 struct TencentAPI: Sendable {

@@ -1,7 +1,7 @@
 package import Foundation
 internal import Signing
 internal import Synchronization
-internal import UploadCore
+internal import UploadModel
 
 /// Issues client upload signatures for Tencent Cloud VOD, or for the relay that speaks its protocol.
 ///

@@ -18,7 +18,7 @@ package struct TencentTools: Sendable {
     package init(_ settings: Settings, _ master: MasterSecret) {
         mode = settings.tencentMode.rawValue
         credentials = settings.tencentCredentials(master)
-        others = settings.tencent.mode == .direct ? [] : master.each.dropFirst().map { .relay(from: $0) }
+        others = settings.tencentVOD.mode == .direct ? [] : master.each.dropFirst().map { .relay(from: $0) }
         issuer = TencentSignatureIssuer(credentials, mode: settings.tencentMode)
     }
 

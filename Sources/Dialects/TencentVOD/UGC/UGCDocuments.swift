@@ -4,6 +4,7 @@ internal import ObjectGrants
 internal import RESTKit
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// The responses of the UGC endpoints, with the members and types that the strictest SDK wants: numbers are numbers, and
 /// `fileId` is a text (iOS and Android read no other type).

@@ -6,6 +6,7 @@ internal import MetricsKit
 internal import RESTKit
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// The calls of the upload SDKs of Tencent Cloud VOD: `PrepareUploadUGC`, `ApplyUploadUGC`, `CommitUploadUGC`.
 struct UGCHandler: UGCResponder {

@@ -3,7 +3,7 @@ internal import CoreMetrics
 internal import HTTPWire
 internal import MetricsKit
 internal import RESTKit
-internal import UploadCore
+internal import UploadModel
 
 /// Serves the calls of the upload SDKs, and takes their reports.
 ///

@@ -5,6 +5,7 @@ internal import HTTPWire
 internal import MetricsKit
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 
 /// Vimeo's API: `/me`, `/users`, `/videos`, `/oauth` and `/tokens`.
 struct VimeoAPIHandler: RequestHandler {

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import HTTPWire
 internal import RESTKit
-internal import UploadCore
+internal import UploadModel
 
 /// A call of a user, with what every answer needs.
 struct VimeoCall {

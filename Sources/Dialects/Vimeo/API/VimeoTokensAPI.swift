@@ -2,7 +2,7 @@ internal import CoreMetrics
 internal import Foundation
 internal import HTTPWire
 internal import RESTKit
-internal import UploadCore
+internal import UploadModel
 
 /// `/v1/vimeo/tokens`: an app's backend mints access tokens for its users.
 struct VimeoTokensAPI: Sendable {

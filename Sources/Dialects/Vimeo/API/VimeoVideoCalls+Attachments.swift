@@ -1,6 +1,6 @@
 internal import Bytes
 internal import HTTPWire
-internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// Pictures and text tracks (protocol notes §6).

@@ -1,6 +1,7 @@
 internal import Bytes
 internal import HTTPWire
 internal import UploadCore
+internal import UploadModel
 
 /// Replacing the file of a video (protocol notes §4.8, §5.2).
 extension VimeoVideoCalls {

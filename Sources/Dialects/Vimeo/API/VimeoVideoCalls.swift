@@ -3,6 +3,7 @@ internal import Foundation
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// What answers the calls that concern users, videos and tickets: this gateway with its own videos, or Vimeo.

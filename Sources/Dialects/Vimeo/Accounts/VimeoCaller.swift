@@ -1,6 +1,6 @@
 internal import Digests
 internal import Foundation
-internal import UploadCore
+internal import UploadModel
 
 /// Whoever sent a call: the holder of a token.
 struct VimeoCaller: Sendable {

@@ -1,4 +1,5 @@
 internal import UploadCore
+internal import UploadModel
 
 /// What a token may do ("Supported scopes" of Vimeo's documentation).
 enum VimeoScope: String, Sendable, CaseIterable, Codable {

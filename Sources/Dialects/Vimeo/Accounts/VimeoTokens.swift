@@ -1,6 +1,7 @@
 internal import Foundation
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// Access tokens, and codes that are exchanged for one: sealed, so that no record is needed until one is revoked.
 struct VimeoTokens: Sendable {

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import UploadCore
+internal import UploadModel
 
 /// A picture or a text track of a video (protocol notes §6).
 struct VimeoAttachment: Sendable, Equatable, Codable {

@@ -2,6 +2,7 @@ internal import Bytes
 internal import Foundation
 internal import HTTPWire
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// The pictures and text tracks of videos: records, each with an upload once its bytes are there.

@@ -2,6 +2,7 @@ internal import Bytes
 internal import Foundation
 internal import HTTPWire
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// Creating videos, within the limits of their user.

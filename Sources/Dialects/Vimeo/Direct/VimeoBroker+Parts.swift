@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Foundation
 internal import HTTPWire
-internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// Files, pictures and text tracks of videos at Vimeo.

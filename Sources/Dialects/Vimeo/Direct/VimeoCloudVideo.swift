@@ -1,6 +1,6 @@
 internal import Bytes
 internal import Foundation
-internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// A video in the account at Vimeo that was created here, with the user to whom it belongs.

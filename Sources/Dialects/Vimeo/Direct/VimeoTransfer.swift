@@ -1,4 +1,4 @@
-internal import UploadCore
+internal import UploadModel
 
 /// Bytes that a client sent here by the Old Upload, or by approach `streaming`, and that go on to Vimeo by tus.
 struct VimeoTransfer: Sendable, Equatable, Codable {

@@ -3,6 +3,7 @@ internal import Foundation
 internal import ObjectGateway
 internal import Synchronization
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// Sends bytes on to Vimeo, on whichever node finds them first.

@@ -2,7 +2,7 @@ internal import Bytes
 internal import Foundation
 internal import HTTPWire
 internal import ObjectGateway
-internal import UploadCore
+internal import UploadModel
 
 /// Vimeo's API as the broker uses it: documents, and failures in our form.
 struct VimeoUpstream: Sendable {

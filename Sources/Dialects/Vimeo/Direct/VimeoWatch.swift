@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Foundation
 internal import HTTPWire
-internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// Looks at videos at Vimeo until they are settled, and deletes those whose bytes never came.

@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// The documents of the API, complete enough for the strictest of its clients (protocol notes §4.2, §8.5).

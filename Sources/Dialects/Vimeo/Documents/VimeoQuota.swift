@@ -2,6 +2,7 @@ internal import Bytes
 internal import Foundation
 internal import HTTPWire
 internal import UploadCore
+internal import UploadModel
 
 /// What a user may still upload, as the API tells it (protocol notes §7).
 struct VimeoQuota: Sendable, Equatable {

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Foundation
 internal import HTTPWire
-internal import UploadCore
+internal import UploadModel
 
 /// A refusal in the form of Vimeo's API (protocol notes §3.4): status, numeric code, texts, and invalid parameters.
 struct VimeoFailure: Error, Equatable {

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import UploadCore
+internal import UploadModel
 
 /// Uploads by their ids in records; text that is no id belongs to no upload.
 extension UploadService {

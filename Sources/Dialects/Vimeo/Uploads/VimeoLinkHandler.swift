@@ -4,6 +4,7 @@ internal import HTTPWire
 internal import SystemIO
 internal import Tus
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// The links to which bytes go: `/vimeo/files/{upload}` for tus, `/vimeo/videos/{video}` for PUT and forms.

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import Signing
 internal import UploadCore
+internal import UploadModel
 
 /// The URLs to which bytes go; whoever knows one may send them.
 struct VimeoLinks: Sendable {

@@ -3,6 +3,7 @@ internal import Foundation
 internal import HTTPWire
 internal import Pulls
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// Begins, goes on with and completes uploads of videos.

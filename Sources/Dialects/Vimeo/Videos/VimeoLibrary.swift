@@ -1,6 +1,7 @@
 internal import Foundation
 internal import HTTPWire
 internal import UploadCore
+internal import UploadModel
 internal import VODKit
 
 /// A video with its upload.

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import UploadCore
+internal import UploadModel
 
 /// A video of Vimeo's API, or a ticket of its Old Upload that is to become one.
 ///

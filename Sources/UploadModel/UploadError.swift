@@ -142,6 +142,14 @@ extension UploadError {
             "Part \(number) has \(size) bytes; all but the last one must have at least \(minimum)."
         )
     }
+
+    /// The error for a part with fewer bytes than it announced.
+    package init(part: NewPart, received: Int64) {
+        self.init(
+            .lengthConflict(length: part.size),
+            "The part has \(received) bytes and not \(part.size); send it again."
+        )
+    }
 }
 
 extension UploadError.Code {

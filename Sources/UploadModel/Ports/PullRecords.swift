@@ -28,4 +28,9 @@ package protocol PullRecords: Sendable {
     /// - Returns: `false`, with nothing changed, if the job is over or forgotten, or another process has claimed it
     ///   since.
     func update(_ job: PullJob, _ next: PullJob.Next) async throws(UploadError) -> Bool
+
+    /// Records why the upload of a closed pull ended, for an end that did not come from the pull itself.
+    ///
+    /// - Returns: `false`, with nothing changed, if the pull is not closed or has failed already, or its upload is complete.
+    func explain(_ id: UploadID, _ reason: PullJob.Reason) async throws(UploadError) -> Bool
 }

@@ -1,3 +1,4 @@
+internal import ObjectGateway
 package import SettingsKit
 
 /// ApsaraVideo VOD.

@@ -1,18 +1,19 @@
 internal import GatewayKit
+internal import ObjectGateway
 internal import SettingsKit
 internal import Signing
 
 /// Settings converted for the module.
 extension Settings {
     var tencentMode: TencentSignatureIssuer.Mode {
-        switch tencent.mode {
+        switch tencentVOD.mode {
         case .relay: .relay
         case .direct: .direct
         }
     }
 
     var vodEvents: VODEvents.Mode {
-        switch tencent.events {
+        switch tencentVOD.events {
         case .off: .off
         case .pull: .pull
         case .push: .push
@@ -21,7 +22,7 @@ extension Settings {
 
     /// The account's key pair in `direct` mode, Sluice's own in `relay` mode.
     func tencentCredentials(_ master: MasterSecret) -> TencentCredentials {
-        guard tencent.mode == .direct, let id = tencent.secretID, let key = tencent.secretKey else {
+        guard tencentVOD.mode == .direct, let id = tencent.secretID, let key = tencent.secretKey else {
             return .relay(from: master)
         }
         return TencentCredentials(secretID: id, secretKey: key.exposed)

@@ -1,14 +1,9 @@
+internal import ObjectGateway
 package import SettingsKit
 
-package struct TencentSettings: SettingsSection {
+/// Tencent VOD.
+package struct TencentVODSettings: SettingsSection {
     package var mode = Mode.relay
-    package var secretID: String?
-    package var secretKey: Secret<String>?
-    /// Region of COS credentials and URLs in `direct` mode; so are the settings below.
-    package var region: String?
-    package var buckets: [String] = []
-    package var stsEndpoint: String?
-    package var cosEndpoint: String?
     package var endpoint: String?
     package var endpointTimeout = Duration.seconds(4)
     /// Bucket of VOD uploads without its app id, and that app id; these and the settings below are for `relay` mode.
@@ -49,42 +44,6 @@ package struct TencentSettings: SettingsSection {
             \.mode,
             .choice,
             "Whether VOD uploads come to this gateway or go to Tencent."
-        ),
-        setting(
-            "tencent.secretId",
-            \.secretID,
-            optional: .visible(minimum: 1),
-            "SecretId of the Tencent Cloud account."
-        ),
-        setting(
-            "tencent.secretKey",
-            \.secretKey,
-            secret: .visible(minimum: 1),
-            "SecretKey of the Tencent Cloud account."
-        ),
-        setting(
-            "tencent.region",
-            \.region,
-            optional: .region,
-            "Region of these buckets, such as ap-guangzhou, and of the token service."
-        ),
-        setting(
-            "tencent.buckets",
-            \.buckets,
-            .buckets,
-            "COS buckets, with their app id (media-1250000000), for which direct mode may mint credentials and URLs; if empty, there is no direct mode for COS."
-        ),
-        setting(
-            "tencent.stsEndpoint",
-            \.stsEndpoint,
-            optional: .origin,
-            "URL of the token service; if not set, that of Tencent Cloud."
-        ),
-        setting(
-            "tencent.cosEndpoint",
-            \.cosEndpoint,
-            optional: .origin,
-            "URL of COS, without the bucket in front of the host; if not set, that of Tencent Cloud in the region."
         ),
         setting(
             "tencent.endpoint",
@@ -171,9 +130,7 @@ package struct TencentSettings: SettingsSection {
     ]
 
     package static func check(_ settings: Settings, _ demands: inout SettingsDemands) {
-        let tencent = settings.tencent
-        let (hasID, hasKey) = (tencent.secretID != nil, tencent.secretKey != nil)
-        demands.pair("tencent.secretId", hasID, "tencent.secretKey", hasKey)
+        let tencent = settings.tencentVOD
         if tencent.events == .push {
             demands.demand(
                 tencent.callbackURL != nil,
@@ -182,7 +139,8 @@ package struct TencentSettings: SettingsSection {
                 "must be set, because tencent.events is push"
             )
         }
-        if tencent.mode == .direct, !hasID, !hasKey {
+        // One of them is a problem of `TencentSettings`.
+        if tencent.mode == .direct, settings.tencent.secretID == nil, settings.tencent.secretKey == nil {
             for key in ["tencent.secretId", "tencent.secretKey"] {
                 demands.demand(false, key, because: "tencent.mode", "must be set, because tencent.mode is direct")
             }
@@ -197,8 +155,8 @@ package struct TencentSettings: SettingsSection {
 }
 
 extension Settings {
-    package var tencent: TencentSettings {
-        get { self[TencentSettings.self] }
-        set { self[TencentSettings.self] = newValue }
+    package var tencentVOD: TencentVODSettings {
+        get { self[TencentVODSettings.self] }
+        set { self[TencentVODSettings.self] = newValue }
     }
 }

@@ -75,7 +75,7 @@ extension ObjectCondition {
     ///
     /// - Parameter object: The current object, or `nil`.
     /// - Throws: `.conditionFailed`.
-    func check(_ object: Media?) throws(UploadError) {
+    package func check(_ object: Media?) throws(UploadError) {
         guard holds(for: object) else {
             throw UploadError(
                 .conditionFailed,

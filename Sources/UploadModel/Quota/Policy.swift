@@ -46,7 +46,7 @@ extension Policy {
     /// Checks the declared properties of a file.
     ///
     /// - Throws: `.contentTypeRefused`.
-    func check(_ metadata: UploadMetadata) throws(UploadError) {
+    package func check(_ metadata: UploadMetadata) throws(UploadError) {
         if !contentTypes.isEmpty {
             try MediaTypePattern.check(metadata.contentType, against: contentTypes)
         }
@@ -66,7 +66,7 @@ extension Policy {
 /// Matches declared media types (RFC 9110 §8.3.1) against `type/subtype`, `type/*` and `*/*`.
 package enum MediaTypePattern {
     /// - Throws: `.contentTypeRefused` unless `contentType` matches `allowed`.
-    static func check(_ contentType: String?, against allowed: [String]) throws(UploadError) {
+    package static func check(_ contentType: String?, against allowed: [String]) throws(UploadError) {
         guard let essence = essence(of: contentType), matches(essence, allowed) else {
             throw UploadError(
                 .contentTypeRefused,
@@ -76,14 +76,32 @@ package enum MediaTypePattern {
         }
     }
 
-    /// The type without parameters, in lower case; `nil` for text that is not a media type.
-    static func essence(of contentType: String?) -> String? {
-        guard let essence = contentType?.split(separator: ";", omittingEmptySubsequences: false).first else {
-            return nil
-        }
+    /// The type without parameters, in lower case; `nil` for text that is not one media type.
+    ///
+    /// Of a list, even behind a parameter, browsers take the last type (WHATWG Fetch, "extract a MIME type").
+    package static func essence(of contentType: String?) -> String? {
+        guard let contentType, !isList(contentType),
+            let essence = contentType.split(separator: ";", omittingEmptySubsequences: false).first
+        else { return nil }
         let wanted = essence.trimmingCharacters(in: .whitespaces).lowercased()
         let parts = wanted.split(separator: "/", omittingEmptySubsequences: false)
         return parts.count == 2 && parts.allSatisfy { !$0.isEmpty } ? wanted : nil
+    }
+
+    /// Whether there is a comma outside of quotes.
+    private static func isList(_ text: String) -> Bool {
+        var isQuoted = false
+        var isEscaped = false
+        for byte in text.utf8 {
+            switch byte {
+            case _ where isEscaped: isEscaped = false
+            case UInt8(ascii: "\\") where isQuoted: isEscaped = true
+            case UInt8(ascii: "\""): isQuoted.toggle()
+            case UInt8(ascii: ",") where !isQuoted: return true
+            default: break
+            }
+        }
+        return false
     }
 
     /// The patterns for types that two lists allow, each of which allows any type if it is empty.
@@ -101,7 +119,7 @@ package enum MediaTypePattern {
     ///   - essence: A result of `essence(of:)`.
     ///   - allowed: Patterns, in any case.
     /// - Returns: Whether one of the patterns matches.
-    static func matches(_ essence: String, _ allowed: [String]) -> Bool {
+    package static func matches(_ essence: String, _ allowed: [String]) -> Bool {
         let type = essence.prefix { $0 != "/" }
         return allowed.contains { pattern in
             let pattern = pattern.lowercased()

@@ -1,8 +1,8 @@
 /// Errors for uploads that are not, or no longer, in the required state.
 extension UploadError {
-    static let noUpload = UploadError(.notFound, "There is no such upload.")
-    static let uploadEnded = UploadError(.gone, "The upload has expired or was terminated; create a new one.")
-    static let completedMeanwhile = UploadError(.notOpen, "The upload was completed meanwhile, and is kept.")
+    package static let noUpload = UploadError(.notFound, "There is no such upload.")
+    package static let uploadEnded = UploadError(.gone, "The upload has expired or was terminated; create a new one.")
+    package static let completedMeanwhile = UploadError(.notOpen, "The upload was completed meanwhile, and is kept.")
     package static let grantUsed = UploadError(
         .grantUsed,
         "This credential allows one upload and was already used; ask for a new one."

@@ -22,7 +22,7 @@ package enum MetadataText {
     ///   - values: By name.
     ///   - known: The current values; those that stay are not checked again.
     /// - Throws: `.invalidRequest`.
-    static func check(_ values: [String: String], known: [String: String] = [:]) throws(UploadError) {
+    package static func check(_ values: [String: String], known: [String: String] = [:]) throws(UploadError) {
         for (name, value) in values where known[name].map({ !$0.utf8.elementsEqual(value.utf8) }) ?? true {
             guard isName(name) else {
                 throw UploadError(

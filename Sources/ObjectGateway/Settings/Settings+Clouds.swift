@@ -8,7 +8,7 @@ internal import SettingsKit
 internal import Signing
 internal import SystemIO
 internal import Telemetry
-internal import UploadCore
+internal import UploadModel
 
 /// The clouds of `direct` mode, as the settings have them.
 extension Settings {

@@ -4,7 +4,7 @@ internal import ObjectGrants
 package import ObjectStore
 package import SettingsKit
 package import Signing
-package import UploadCore
+package import UploadModel
 
 /// Settings converted for the module.
 extension Settings {

@@ -1,3 +1,4 @@
+internal import Bytes
 package import Foundation
 
 /// A stored part of a multipart upload.
@@ -64,4 +65,9 @@ package enum PartsProblem: Sendable, Equatable {
     case tooSmall(number: Int, size: Int64, minimum: Int64)
     /// Stored parts are missing from the list, and the store cannot leave out any.
     case unnamed
+}
+
+extension PartRecord {
+    /// The MD5 in hexadecimal.
+    package var entityTag: String { Hexadecimal.encode(md5) }
 }
