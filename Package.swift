@@ -401,7 +401,7 @@ let package = Package(
         ),
         tests(
             "VimeoTests",
-            ["Vimeo", "VODKit", "UploadCore", "HTTPWire", "Signing", "Bytes", "SluiceTesting"]
+            ["Vimeo", "VODKit", "UploadCore", "HTTPWire", "Signing", "SystemIO", "Bytes", "SluiceTesting"]
         ),
         tests(
             "AliyunVODTests",
