@@ -440,7 +440,7 @@ let package = Package(
         ),
         tests(
             "VimeoTests",
-            ["Vimeo", "VODKit", "UploadModel", "UploadCore", "HTTPWire", "Signing", "Bytes", "SluiceTesting"]
+            ["Vimeo", "VODKit", "UploadModel", "UploadCore", "HTTPWire", "Signing", "SystemIO", "Bytes", "SluiceTesting"]
         ),
         tests(
             "AliyunVODTests",

@@ -285,6 +285,7 @@ BARE = {
     "verifyVimeoToken",
     "revokeVimeoToken",
     "listVimeoVersions",
+    "getVimeoVersion",
     "listVimeoPictures",
     "getVimeoPicture",
     "deleteVimeoPicture",

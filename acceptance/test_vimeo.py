@@ -11,6 +11,7 @@ import pytest
 import requests
 
 from harness.api import API, TUS
+from harness.cutter import Cutter
 from harness.events import Stream
 from harness.origin import Origin, Resource
 from harness.receiver import Receiver
@@ -65,10 +66,30 @@ def test_pyvimeo_uploads(server, make_file, version, size):
     assert sdk.get(uri)["status"] == 404
 
 
-@pytest.mark.parametrize("version", NEW)
+@pytest.mark.parametrize("version", VERSIONS)
 def test_pyvimeo_uploads_an_empty_file(server, make_file, version):
-    uri = PyVimeo(server, version, token(server)).upload(str(make_file(0)))
+    """Those of before 1.0 make a ticket, send nothing, and complete it."""
+    sdk = PyVimeo(server, version, token(server))
+    uri = sdk.upload(str(make_file(0)))
     assert stored(server, uri) == b""
+    assert sdk.get(uri)["json"]["status"] == "available"
+    assert sdk.replace(uri, str(make_file(0, "other.mp4"))) == uri
+    assert Plain(server, sdk.credentials["token"])("GET", uri + "/versions").json()["total"] == 2
+
+
+@pytest.mark.nightly
+def test_pyvimeo_goes_on_after_a_cut(server, make_file):
+    """It waits 30 s, asks for the offset, and sends the rest; those before 1.1 give up."""
+    path = make_file(5 * MIB)
+    sdk = PyVimeo(server, NEW[0], token(server))
+    with Cutter(server.address, [3 * MIB]) as cutter:
+        # Links are made with the host that was asked.
+        call = ["upload", [str(path)], {"data": {"chunk_size": 2 * MIB}}]
+        [uri] = sdk.calls(call, root=cutter.url)
+        assert cutter.done
+        # Bytes of the broken PATCH stayed.
+        assert cutter.sent < 6 * MIB
+    assert stored(server, uri) == path.read_bytes()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -195,6 +216,13 @@ def test_foundation_sends_lengths_as_floats(server, client, make_file):
     head = f"Content-Type: video/mp4\r\nContent-Length: {n}.0\r\nContent-Range: bytes 0-{n}.0/{n}.0"
     assert raw(video["upload"]["upload_link"], head, content).startswith(b"HTTP/1.1 200 ")
     assert stored(server, video["uri"]) == content
+    # VimeoUpload does so for thumbnails, too.
+    for path, body in (("/pictures", {}), ("/texttracks", {"type": "captions"})):
+        made = client("POST", video["uri"] + path, json=body).json()
+        assert raw(made["link"], head, content).startswith(b"HTTP/1.1 200 ")
+        found = client("GET", made["uri"]).json()
+        shown = found["sizes"][0]["link"] if path == "/pictures" else found["hls_link"]
+        assert requests.get(shown, timeout=20).content == content
     assert raw(server.url + "/v1/media/x", head, content).startswith(b"HTTP/1.1 400 ")
 
 
@@ -275,6 +303,40 @@ def test_the_answer_to_a_creation_is_complete(server, client):
     assert filtered.json()["upload"].keys() == {"upload_link"}
 
 
+def test_what_a_user_may_still_upload(server):
+    """`space` mirrors the tighter limit, and says which (section 7)."""
+    api = API(server.url, server.admin_key)
+    for number, (policy, showing, most) in enumerate(
+        (
+            ({"storedBytes": 1000, "periodBytes": 5000}, "lifetime", 1000),
+            ({"storedBytes": 1000, "periodBytes": 500}, "periodic", 500),
+            ({"periodBytes": 500}, "periodic", 500),
+            ({"storedBytes": 1000}, "lifetime", 1000),
+        )
+    ):
+        assert api.request("PUT", f"/v1/quota/subjects/left-{number}", json=policy).status_code == 200
+        client = Plain(server, token(server, f"left-{number}"))
+        made = client.create(100)["user"]["upload_quota"]
+        quota = client("GET", "/me").json()["upload_quota"]
+        assert quota["space"] == {
+            "free": most - 100,
+            "max": most,
+            "used": 100,
+            "unit": "video_size",
+            "showing": showing,
+        }
+        for name, limit in (("periodic", "periodBytes"), ("lifetime", "storedBytes")):
+            found = {key: quota[name][key] for key in ("free", "max", "used", "unit")}
+            limit = policy.get(limit)
+            assert found == {"free": limit and limit - 100, "max": limit, "used": 100, "unit": "video_size"}
+        periodic = quota["periodic"]
+        assert (periodic["period"] in ("week", "month", "year")) == ("periodBytes" in policy)
+        assert (periodic["reset_date"] is not None) == ("periodBytes" in policy)
+        # A creation tells what was left before it, or after.
+        assert made["space"]["max"] == most
+        assert quota["quota"] == {"hd": True, "sd": True}
+
+
 def test_a_streamed_file(server, client, make_file):
     content, n = parts(make_file(MIB))
     video = client.create(n, "streaming")
@@ -329,12 +391,11 @@ def test_a_video_is_an_upload_like_all_others(server, client):
     assert (upload["dialect"], upload["length"], upload["subject"]) == ("vimeo", 10, "dora")
     assert client("DELETE", video["uri"]).status_code == 204
     assert upload_of(server, video["uri"])["state"] == "terminated"
-    for method in ("HEAD", "PATCH"):
+    for method in ("HEAD", "PATCH", "OPTIONS"):
         fields = TUS | {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
-        assert requests.request(method, video["upload"]["upload_link"], headers=fields, timeout=20).status_code in (
-            404,
-            410,
-        )
+        answer = requests.request(method, video["upload"]["upload_link"], headers=fields, timeout=20)
+        assert answer.status_code == 404
+        assert "410" not in answer.text and "GONE" not in answer.text
 
 
 def test_the_app_is_told_of_videos_by_their_uri(tmp_path):
@@ -366,8 +427,13 @@ def test_the_app_is_told_of_videos_by_their_uri(tmp_path):
                 assert [call.type for call in told] == wanted
                 assert {call.upload["MetaData"]["vimeo_uri"] for call in told} == {uri}
                 assert {call.upload["Subject"] for call in told} == {"dora"}
-                until(lambda identifier=identifier: [e for e in stream.events if e.name == "upload.terminated"
-                      and e.json["upload"]["id"] == identifier])
+                until(
+                    lambda identifier=identifier: [
+                        e
+                        for e in stream.events
+                        if e.name == "upload.terminated" and e.json["upload"]["id"] == identifier
+                    ]
+                )
                 shown = [e for e in stream.events if e.name != "ready" and e.json["upload"]["id"] == identifier]
                 assert {e.json["upload"]["metadata"]["vimeo_uri"] for e in shown} == {uri}
 
@@ -379,20 +445,99 @@ def test_lists_have_pages(server):
     page = client("GET", "/me/videos?per_page=2&page=2&fields=uri").json()
     assert (page["total"], page["page"], page["per_page"]) == (5, 2, 2)
     assert [video["uri"] for video in page["data"]] == made[::-1][2:4]
-    assert page["paging"]["next"] == "/me/videos?page=3&per_page=2"
-    assert page["paging"]["previous"] == "/me/videos?page=1&per_page=2"
-    assert client("GET", page["paging"]["last"]).json()["paging"]["next"] is None
+    # What was asked for stays.
+    assert page["paging"]["next"] == "/me/videos?page=3&per_page=2&fields=uri"
+    assert page["paging"]["previous"] == "/me/videos?page=1&per_page=2&fields=uri"
+    last = client("GET", page["paging"]["last"]).json()
+    assert last["paging"]["next"] is None
+    assert [video.keys() for video in last["data"]] == [{"uri"}]
+    found, path = [], "/me/videos?fields=uri%2Cname&sort=date&per_page=2&direction=asc"
+    while path:
+        page = client("GET", path).json()
+        assert all(video.keys() == {"uri", "name"} for video in page["data"])
+        found += [video["uri"] for video in page["data"]]
+        path = page["paging"]["next"]
+        assert path is None or path.endswith("&fields=uri%2Cname&sort=date&direction=asc")
+    assert found == made[::-1]
     for query in ("per_page=101", "page=0", "page=x"):
         assert client("GET", f"/me/videos?{query}").json()["error_code"] == 2204
 
 
+def unmodified(client, uri):
+    """When the video was modified last, for `If-Modified-Since`, once the gateway answers 304 for that."""
+    known = client("GET", uri).headers["Last-Modified"]
+
+    def is_known():
+        nonlocal known
+        answer = client("GET", uri, headers={"If-Modified-Since": known})
+        known = answer.headers["Last-Modified"]
+        return answer.status_code == 304 and answer.content == b""
+
+    until(is_known, timeout=20, interval=0.1)
+    return {"If-Modified-Since": known}
+
+
 def test_unmodified_videos_are_not_sent_again(client):
     uri = client.create(1)["uri"]
-    first = client("GET", uri)
-    again = client("GET", uri, headers={"If-Modified-Since": first.headers["Last-Modified"]})
-    assert (again.status_code, again.content) == (304, b"")
+    since = unmodified(client, uri)
+    assert client("GET", uri, headers=since).status_code == 304
     old = client("GET", uri, headers={"If-Modified-Since": "Mon, 01 Jan 2024 00:00:00 GMT"})
     assert old.status_code == 200
+
+
+def test_what_changes_in_the_second_of_an_answer_is_not_missed(client):
+    """By the time of the last change, and by the time of the answer."""
+    uri = client.create(1)["uri"]
+    for number in range(30):
+        client("PATCH", uri, json={"name": f"first {number}"})
+        answer = client("GET", uri)
+        client("PATCH", uri, json={"name": f"second {number}"})
+        for name in ("Last-Modified", "Date"):
+            if name in answer.headers:
+                again = client("GET", uri, headers={"If-Modified-Since": answer.headers[name]})
+                assert again.status_code == 200 and again.json()["name"] == f"second {number}", name
+
+
+def test_what_belongs_to_a_video_changes_it(server):
+    client = Plain(server, token(server, "changes"))
+    uri = client.create(3, "streaming")["uri"]
+    link = client("GET", uri).json()["upload"]["upload_link"]
+    made = {}
+
+    def add(name, **body):
+        made[name] = client("POST", f"{uri}/{name}", json=body)
+        return made[name]
+
+    def send(name):
+        return client("PUT", made[name].json()["link"], data=b"abc")
+
+    upload = {"approach": "tus", "size": 1}
+    steps = [
+        lambda: client("PUT", link, data=b"abc"),
+        lambda: add("pictures", active=True),
+        lambda: send("pictures"),
+        lambda: add("texttracks", type="captions"),
+        lambda: send("texttracks"),
+        lambda: client("PATCH", made["texttracks"].json()["uri"], json={"name": "x"}),
+        lambda: client("PATCH", made["texttracks"].json()["uri"], json={"active": True}),
+        lambda: client("DELETE", made["texttracks"].json()["uri"]),
+        lambda: client("PATCH", made["pictures"].json()["uri"], json={"active": False}),
+        lambda: client("DELETE", made["pictures"].json()["uri"]),
+        lambda: add("versions", file_name="b.mp4", upload=upload),
+    ]
+    for number, step in enumerate(steps):
+        since = unmodified(client, uri)
+        answer = step()
+        assert answer.status_code in (200, 201, 204), answer.text
+        assert client("GET", uri, headers=since).status_code == 200, number
+    # A refusal of its bytes is seen in its status.
+    api = API(server.url, server.admin_key)
+    uri = client("POST", "/me/videos", json={"upload": {"approach": "streaming"}}).json()["uri"]
+    since = unmodified(client, uri)
+    assert api.request("PUT", "/v1/quota/subjects/changes", json={"storedBytes": 5}).status_code == 200
+    link = client("GET", uri).json()["upload"]["upload_link"]
+    assert client("PUT", link, data=bytes(100)).status_code == 403
+    assert client("GET", uri, headers=since).json()["status"] == "quota_exceeded"
 
 
 def test_edits_come_in_several_forms(client):
@@ -598,6 +743,30 @@ def test_pictures_as_other_clients_send_them(server, client):
     assert Plain(server)("PUT", link, data=b"x").status_code == 404
 
 
+def test_a_text_track_is_renamed(client):
+    """go-vimeo's EditTextTrack sends name and language; others stay as they are."""
+    uri = client.create(0)["uri"]
+    track = {"type": "captions", "language": "en", "name": "a.vtt"}
+    made = client("POST", uri + "/texttracks", json=track).json()["uri"]
+    changes = [{"name": "b.vtt"}, {"language": "de-AT"}, {"type": "subtitles", "active": True}, {"active": "false"}]
+    for change in changes:
+        answer = client("PATCH", made, json=change)
+        assert answer.status_code == 200
+        track |= change
+        for found in (answer.json(), client("GET", made).json(), client("GET", uri + "/texttracks").json()["data"][0]):
+            assert {name: found[name] for name in ("type", "language", "name")} == {
+                name: track[name] for name in ("type", "language", "name")
+            }
+            assert found["display_language"] == track["language"]
+            assert found["active"] is (track.get("active") is True)
+    answer = client("PATCH", made, data="name=c.vtt&language=fr", headers={"Content-Type": "text/plain"})
+    assert (answer.json()["name"], answer.json()["language"]) == ("c.vtt", "fr")
+    for body in ({"type": "songs"}, {"language": 7}, {"name": "x" * 257}, {"active": "maybe", "name": "y"}):
+        answer = client("PATCH", made, json=body)
+        assert (answer.status_code, answer.json()["error_code"]) == (400, 2204)
+    assert client("GET", made).json()["name"] == "c.vtt"
+
+
 def test_text_tracks_that_are_wrong(client):
     uri = client.create(0)["uri"]
     for body in ({"type": "songs", "language": "en"}, {"language": "en"}, {"type": "captions", "name": "x" * 257}):
@@ -618,7 +787,12 @@ def test_lists_of_a_video_have_pages(client):
         page = client("GET", f"{uri}/{name}?per_page=2&page=2&fields=uri").json()
         assert (page["total"], page["page"], page["per_page"]) == (len(made), 2, 2)
         assert [one["uri"] for one in page["data"]] == made[2:4]
-        assert page["paging"]["previous"] == f"{uri}/{name}?page=1&per_page=2"
+        assert page["paging"]["previous"] == f"{uri}/{name}?page=1&per_page=2&fields=uri"
+        # Each has its own uri.
+        for one in made:
+            found = client("GET", one)
+            assert (found.status_code, found.json()["uri"]) == (200, one)
+        assert client("GET", f"{uri}/{name}/7").status_code == 404
         assert client("GET", f"{uri}/{name}?per_page=101").json()["error_code"] == 2204
     # The first file tells how it was uploaded.
     last = client("GET", uri + "/versions?page=5&per_page=1").json()["data"][0]
@@ -641,6 +815,12 @@ def test_versions_that_are_wrong(client):
     assert made.status_code == 201
     assert made.headers["Content-Type"] == "application/vnd.vimeo.video.version+json"
     assert re.fullmatch(uri + r"/versions/\d+", made.json()["uri"])
+    shown = client("GET", made.json()["uri"])
+    assert shown.headers["Content-Type"] == "application/vnd.vimeo.video.version+json"
+    assert shown.json()["upload"] == made.json()["upload"]
+    assert client("GET", made.json()["uri"] + "?fields=filename").json() == {"filename": "x.mp4"}
+    assert Plain(client.server, token(client.server, "eve"))("GET", made.json()["uri"]).status_code == 404
+    assert client("DELETE", made.json()["uri"]).status_code == 405
     # Until it is complete, the video shows what it had.
     assert client("GET", uri).json()["status"] == "available"
 
@@ -665,6 +845,22 @@ def check_pulls(server, origin, content):
     until(lambda: client("GET", lost["uri"]).json()["status"] == "uploading_error")
     assert client("GET", lost["uri"] + "/status").json()["state"] == "failed"
     assert client("DELETE", lost["uri"]).status_code == 204
+    # What a limit refuses has the status that clients know for it.
+    api = API(server.url, server.admin_key)
+    for name, policy, cap, status in (
+        ("stored", {"storedBytes": 1000}, None, "quota_exceeded"),
+        ("period", {"periodBytes": 1000}, None, "quota_exceeded"),
+        ("largest", {"uploadBytes": 1000}, None, "quota_exceeded"),
+        ("capped", {}, 1000, "total_cap_exceeded"),
+        ("both", {"periodBytes": 1000}, 1000, "quota_exceeded"),
+    ):
+        assert api.request("PUT", f"/v1/quota/subjects/{name}", json=policy).status_code == 200
+        other = Plain(server, token(server, name, **({"quota": cap} if cap else {})))
+        uri = other.create(None, "pull", upload={"approach": "pull", "link": origin.url + "/clip.mp4"})["uri"]
+        until(lambda uri=uri, other=other: other("GET", uri).json()["status"] != "uploading")
+        found, state = other("GET", uri).json(), other("GET", uri + "/status").json()["state"]
+        wanted = "exceeds_quota" if status == "quota_exceeded" else "exceeds_total_cap"
+        assert (found["status"], state, found["upload"]["status"]) == (status, wanted, "error"), name
     for link in ("ftp://x/y", "http://10.0.0.1/x", "", 7):
         answer = client("POST", "/me/videos", json={"upload": {"approach": "pull", "link": link}})
         assert (answer.status_code, answer.json()["error_code"]) == (400, 2204)

@@ -7,6 +7,7 @@ predecessor.
 import os
 import re
 import time
+from datetime import datetime
 
 import pytest
 import requests
@@ -530,6 +531,9 @@ def test_a_user_without_limits_has_numbers_for_dot_net(server):
     assert space["unit"] == "video_size"
     assert space["free"] > len(DATA)
     assert client.remaining > 0
+    # Versions before 3 read dates that cannot be missing.
+    ticket = DotNet2(server, token(server, "unlimited")).create(DATA)
+    assert datetime.fromisoformat(ticket["quota"]["resets"]).utcoffset().seconds == 0
 
 
 def test_a_browser_may_read_what_it_needs(server):

@@ -1,6 +1,8 @@
 """Refusals of Vimeo's API: each code that a client can cause, and wrong input (protocol, sections 3.4 and 5)."""
 
+import base64
 import contextlib
+import hashlib
 import http.client
 import itertools
 import json
@@ -459,6 +461,7 @@ POLICIES = [
     # Of both limits the period's is told.
     ({"periodBytes": 100}, 100, 4102),
     ({"periodBytes": 100, "storedBytes": 100}, None, 4102),
+    ({"periodUploads": 0, "openUploads": 0}, None, 4104),
 ]
 LIMITS = [pytest.param(*row, id=f"{row[2]}-{'-'.join(row[0]) or 'token'}{'-cap' * bool(row[1])}") for row in POLICIES]
 
@@ -669,6 +672,7 @@ def test_methods_that_are_not_allowed(user):
         (uri + "/status", "GET"),
         (uri + "/files", "PUT"),
         (uri + "/versions", "GET, POST"),
+        (uri + "/versions/" + uri.rsplit("/", 1)[1], "GET"),
         (uri + "/pictures", "GET, POST"),
         (picture["uri"], "GET, PATCH, DELETE"),
         (track["uri"], "GET, PATCH, DELETE"),
@@ -691,9 +695,27 @@ def test_methods_that_are_not_allowed(user):
                 answer = user(method, path, data=b"")
                 user.refused(answer, 405)
                 assert answer.headers["Allow"] == allowed, (method, path)
+                assert user("OPTIONS", path).headers["Allow"].split(", ") == [*names, *{"OPTIONS"} - set(names)], path
     for method in ("PUT", "FOO", "POST "):
         answer = user("POST", uri, json={}, headers={"X-HTTP-Method-Override": method})
         user.refused(answer, 405)
+
+
+def test_options_of_links_name_what_they_can_do(user):
+    for kind, (_, link) in links_of(user).items():
+        plain = Plain(user.server)
+        answer = plain("OPTIONS", link)
+        assert answer.status_code == 204
+        wanted = {"tus": "HEAD, PATCH, OPTIONS", "post": "PUT, POST, OPTIONS"}.get(kind, "PUT, OPTIONS")
+        assert answer.headers["Allow"] == wanted
+        # No creation, checksum or termination (section 4.3).
+        told = {name for name in answer.headers if name.lower().startswith("tus-")}
+        assert told == ({"Tus-Resumable", "Tus-Version", "Tus-Extension", "Tus-Max-Size"} if kind == "tus" else set())
+        assert answer.headers.get("Tus-Extension") == ("expiration" if kind == "tus" else None)
+        page = {"Origin": "https://app.example", "Access-Control-Request-Method": "PATCH"}
+        methods = plain("OPTIONS", link, headers=page).headers["Access-Control-Allow-Methods"].split(", ")
+        assert set(wanted.split(", ")) <= set(methods)
+        assert not {"DELETE", "GET"} & set(methods)
 
 
 def test_too_many_calls(tmp_path):
@@ -735,9 +757,9 @@ def links_of(user):
 def knock(link):
     """The statuses of all that clients send to a link."""
     if "/files/" in link:
-        tries = [("HEAD", TUS), ("PATCH", tus_fields(0))]
+        tries = [("HEAD", TUS), ("PATCH", tus_fields(0)), ("OPTIONS", {}), ("OPTIONS", TUS)]
     else:
-        tries = [("PUT", {}), ("PUT", PROBE), ("PUT", {"Content-Range": "bytes 0-5/5"}), ("HEAD", TUS)]
+        tries = [("OPTIONS", {}), ("PUT", {}), ("PUT", PROBE), ("PUT", {"Content-Range": "bytes 0-5/5"}), ("HEAD", TUS)]
         tries += [("PATCH", tus_fields(0)), ("POST", {"Content-Type": "multipart/form-data; boundary=x"})]
     answers = [
         requests.request(method, link, headers=fields, data=None if method == "HEAD" else b"abcde", timeout=20)
@@ -815,6 +837,50 @@ def test_links_after_the_video_was_deleted(user, sent):
     assert (used["storedBytes"], used["openUploads"]) == (5, 1)
 
 
+def test_links_of_what_was_deleted_alone(user):
+    """A picture, a text track and another file go without their video, or with it."""
+    uri = user.create(0)["uri"]
+    for path, body in (("/pictures", {}), ("/texttracks", {"type": "captions"})):
+        for sent in (b"", b"abcde"):
+            made = user.post(body, uri + path).json()
+            if sent:
+                assert Plain(user.server)("PUT", made["link"], data=sent).status_code == 200
+            assert user("DELETE", made["uri"]).status_code == 204
+            assert knock(made["link"]) == {404}
+            user.refused(user("DELETE", made["uri"]), 404, 5000)
+    version = user.post({"file_name": "a", "upload": UPLOAD}, uri + "/versions").json()
+    assert requests.patch(version["upload"]["upload_link"], data=b"ab", headers=tus_fields(0)).status_code == 204
+    assert user("DELETE", uri).status_code == 204
+    assert knock(version["upload"]["upload_link"]) == {404}
+    user.refused(user("GET", version["uri"]), 404, 5000)
+    # A ticket that nobody wants any more; its client cannot delete it.
+    ticket = user.ticket(size=5)
+    [upload] = user.api.get("/v1/uploads", params={"subject": user.name, "state": "open"}).json()["uploads"]
+    assert user.api.delete(f"/v1/uploads/{upload['id']}").status_code == 204
+    assert knock(ticket["upload_link"]) == {404}
+    user.refused(user("DELETE", ticket["complete_uri"]), 404, 5006)
+
+
+def test_a_video_is_deleted_while_bytes_come(server, user):
+    for approach in ("tus", "streaming", "post"):
+        video = user.create(1 << 20, approach)
+        link = video["upload"]["upload_link"]
+        if approach == "tus":
+            wire = Wire(server.address)
+            wire.send(head("PATCH", urlsplit(link).path, patch_fields(0, 1 << 20)) + bytes(1 << 19))
+        else:
+            put = Put(server, link, 1 << 20)
+            wire = put.wire
+            put.send(bytes(1 << 19))
+        begun(user)
+        assert user("DELETE", video["uri"]).status_code == 204
+        with contextlib.suppress(ConnectionError, Closed):
+            wire.send(bytes(1 << 19))
+            assert wire.reply().status >= 400
+        wire.close()
+        assert knock(link) == {404}, approach
+
+
 def test_a_ticket_after_its_video_was_deleted(user):
     ticket = user.ticket()
     assert user("PUT", ticket["upload_link"], data=b"abcde").status_code == 200
@@ -848,20 +914,79 @@ def test_a_patch_without_what_tus_needs(user, fields, status):
     assert status_of(link) == (200, "0")
 
 
+WHOLE = hashlib.sha256(b"abcde").hexdigest().encode()
+
+
+@pytest.mark.parametrize(
+    "checksum",
+    [
+        # tus-php, with which vimeo.php 3.0 uploads: hex of the whole file, with each piece.
+        "sha256 " + base64.b64encode(WHOLE).decode(),
+        "sha1 " + base64.b64encode(hashlib.sha1(b"other").digest()).decode(),
+        "sha256 " + base64.b64encode(hashlib.sha256(b"other").digest()).decode(),
+        "sha512 x",
+        "crc32",
+        "",
+    ],
+)
+def test_checksums_of_tus_are_not_looked_at(server, user, checksum):
+    version = {"file_name": "a", "upload": UPLOAD}
+    for video in (user.create(5), user.post(version, user.create(0)["uri"] + "/versions").json()):
+        link = video["upload"]["upload_link"]
+        fields = {"Upload-Checksum": checksum}
+        assert requests.head(link, headers=TUS | fields, timeout=20).status_code == 200
+        for start, end, trailer in ((0, 3, {}), (3, 5, {"Trailer": "Upload-Checksum"})):
+            piece = b"abcde"[start:end]
+            headers = tus_fields(start) | fields | trailer
+            answer = requests.patch(link, data=chunks(piece) if trailer else piece, headers=headers, timeout=20)
+            assert (answer.status_code, answer.headers["Upload-Offset"]) == (204, str(end))
+        assert status_of(link) == (200, "5")
+
+
 def test_a_patch_past_the_size(server, user):
     """A file that grew is never taken for complete, and nothing past the size is stored."""
     video = user.create(5)
     link = video["upload"]["upload_link"]
-    for data in (b"abcdefg", chunks(b"abcdefg", 7)):
-        answer = requests.patch(link, data=data, headers=tus_fields(0), timeout=20)
-        assert 400 <= answer.status_code < 500, answer.status_code
+    for data in (b"abcdefg", chunks(b"abcdefg", 7), chunks(b"abcdefg", 1), b"abcdef", b"abcde" * 1000):
+        offset = int(status_of(link)[1])
+        answer = requests.patch(link, data=data, headers=tus_fields(offset), timeout=20)
+        assert answer.status_code == 413
+        assert int(status_of(link)[1]) < 5
+        assert user("GET", video["uri"]).json()["status"] == "uploading"
     offset = int(status_of(link)[1])
-    assert offset <= 5
+    # vimeo.php 2.0.5 announces the whole file, but here it sends that much, too.
+    assert requests.patch(link, data=b"vwxyz", headers=tus_fields(offset), timeout=20).status_code == 413 or offset == 0
+    offset = int(status_of(link)[1])
     assert requests.patch(link, data=b"abcde"[offset:], headers=tus_fields(offset), timeout=20).status_code == 204
-    assert stored(server, video["uri"]) == b"abcde"
-    answer = requests.patch(link, data=b"x", headers=tus_fields(5), timeout=20)
-    assert 400 <= answer.status_code < 500, answer.status_code
-    assert stored(server, video["uri"]) == b"abcde"
+    assert user("GET", video["uri"]).json()["status"] == "available"
+    for data in (b"x", chunks(b"x")):
+        answer = requests.patch(link, data=data, headers=tus_fields(5), timeout=20)
+        assert 400 <= answer.status_code < 500, answer.status_code
+    assert len(stored(server, video["uri"])) == 5
+
+
+@pytest.mark.parametrize("announced", [6, 10, 5_000_000])
+@pytest.mark.parametrize("approach", ["tus", "streaming", "ticket", "picture"])
+def test_more_is_announced_than_the_file_has(server, user, approach, announced):
+    """Counts as ends, lengths of whole files: what does not come is not waited for (section 15)."""
+    if approach == "picture":
+        picture = user.post({}, user.create(0)["uri"] + "/pictures").json()
+        link = picture["link"]
+    else:
+        link, video = target(user, approach, 5)
+    if approach == "tus":
+        start = head("PATCH", urlsplit(link).path, patch_fields(0, announced))
+    else:
+        fields = [("Content-Length", announced), ("Content-Range", "bytes 0-5/5")]
+        start = head("PUT", urlsplit(link).path, fields)
+    with Wire(server.address) as wire:
+        wire.send(start + b"abcde")
+        assert wire.reply().status == (204 if approach == "tus" else 200)
+    if approach == "picture":
+        [shown] = user("GET", picture["uri"]).json()["sizes"]
+        assert requests.get(shown["link"], timeout=20).content == b"abcde"
+    else:
+        assert stored(server, video()) == b"abcde"
 
 
 @pytest.mark.parametrize("approach", ["tus", "streaming", "ticket"])
@@ -896,16 +1021,135 @@ def test_a_put_past_the_size(server, user, approach):
         video = user.create(5, approach)
         link = video["upload"]["upload_link"]
     plain = Plain(server)
-    for text in ("bytes 0-7/7", "bytes: 0-7/7", "bytes 0-6/7", "bytes 0-7.0/7.0", "bytes 0-4/4"):
-        answer = plain("PUT", link, data=b"abcdefg", headers={"Content-Range": text})
-        user.refused(answer, 409)
-    # Without the field the length is that of the content (section 5.3).
-    answer = plain("PUT", link, data=b"abcdefg")
-    assert 400 <= answer.status_code < 500, answer.status_code
-    assert status_of(link) == (308, "bytes=0-0")
+    for text in ("bytes 0-7/7", "bytes: 0-7/7", "bytes 0-6/7", "bytes 0-7.0/7.0"):
+        user.refused(plain("PUT", link, data=b"abcdefg", headers={"Content-Range": text}), 413)
+    user.refused(plain("PUT", link, data=b"abcdefg", headers={"Content-Range": "bytes 0-4/4"}), 409)
+    # What is announced beyond the size may not come; what comes is refused.
+    for text in (None, "bytes 0-5/5", "bytes: 0-5/5", "bytes 0-4/5", "bytes 0-5.0/5.0", "bytes 0-5/*"):
+        for data in (b"abcdefg", chunks(b"abcdefg"), chunks(b"abcdefg", 1), b"abcdef", bytes(100_000)):
+            answer = plain("PUT", link, data=data, headers={"Content-Range": text} if text else {})
+            user.refused(answer, 413)
+            assert status_of(link) == (308, None if text == "bytes 0-4/5" else "bytes=0-0")
+            if approach != "ticket":
+                # iOS does not look at the status of the PUT (section 8.3).
+                assert user("GET", video["uri"]).json()["status"] == "uploading_error"
+    # The rest of a file, and more.
+    part = {"Content-Range": "bytes 0-3/5"}
+    for more in (b"dex", chunks(b"dex", 1), b"abcdex"):
+        assert plain("PUT", link, data=b"abc", headers=part).status_code == 200
+        user.refused(plain("PUT", link, data=more, headers={"Content-Range": "bytes 3-5/5"}), 413)
+        assert status_of(link) == (308, "bytes=0-0")
     assert plain("PUT", link, data=b"abcde", headers={"Content-Range": "bytes 0-5/5"}).status_code == 200
     uri = user("DELETE", ticket["complete_uri"]).headers["Location"] if approach == "ticket" else video["uri"]
     assert stored(server, uri) == b"abcde"
+
+
+COMPLETE = ["streaming", "post", "form", "ticket", "picture", "track"]
+
+
+def complete(user, kind):
+    """A link whose content `abcde` is complete, and two functions: one sends content, one tells what is shown."""
+    plain = Plain(user.server)
+    if kind in ("picture", "track"):
+        body = {"type": "captions"} if kind == "track" else {}
+        made = user.post(body, user.create(0)["uri"] + ("/texttracks" if kind == "track" else "/pictures")).json()
+        link = made["link"]
+
+        def shown():
+            found = user("GET", made["uri"]).json()
+            return requests.get(found["sizes"][0]["link"] if kind == "picture" else found["hls_link"], timeout=20)
+
+        content = lambda: shown().content  # noqa: E731
+    else:
+        approach = "post" if kind == "form" else kind
+        link, video = target(user, approach, 5)
+        uri = []
+        content = lambda: stored(user.server, uri[0])  # noqa: E731
+
+    def send(data, **fields):
+        if kind == "form":
+            boundary = {"Content-Type": "multipart/form-data; boundary=b"}
+            return plain("POST", link, data=form((FILE, data)), headers=boundary)
+        return plain("PUT", link, data=data, headers=fields)
+
+    assert send(b"abcde").status_code == 200
+    if kind not in ("picture", "track"):
+        uri.append(video())
+    assert content() == b"abcde"
+    return link, send, content
+
+
+@pytest.mark.parametrize("kind", COMPLETE)
+def test_other_content_for_a_complete_link(user, kind):
+    """The right to send bytes has ended: no answer says that other ones were stored."""
+    link, send, content = complete(user, kind)
+    assert send(b"abcde").status_code == 200
+    for data in (b"vwxyz", b"abcdX", b"abc", b"abcdef", b"a"):
+        answer = send(data)
+        assert answer.status_code in (409, 413), (data, answer.status_code)
+        assert answer.headers["Content-Type"] == ERROR
+    if kind != "form":
+        ranges = ["bytes 0-5/5", "bytes: 0-5/5", "bytes 0-4/5", "bytes 0-5.0/5.0"]
+        for text in ranges:
+            assert send(b"abcde", **{"Content-Range": text}).status_code == 200
+            assert send(b"vwxyz", **{"Content-Range": text}).status_code == 409
+        for data in (chunks(b"vwxyz"), chunks(b"abcdX", 1), chunks(b"abc"), chunks(b"abcdef")):
+            assert send(data).status_code in (409, 413)
+        assert send(chunks(b"abcde", 2)).status_code == 200
+        assert send(b"abcdefg", **{"Content-Range": "bytes 0-7/7"}).status_code in (409, 413)
+    if kind in ("streaming", "post", "ticket"):
+        # A piece whose answer was lost, and another one.
+        assert send(b"de", **{"Content-Range": "bytes 3-5/5"}).status_code == 200
+        assert send(b"dX", **{"Content-Range": "bytes 3-5/5"}).status_code == 409
+    if kind != "form":
+        assert status_of(link) == (308, "bytes=0-5")
+    assert content() == b"abcde"
+
+
+@pytest.mark.parametrize("kind", ["streaming", "ticket", "post"])
+@pytest.mark.parametrize("size", [100_000, None])
+def test_an_empty_put_changes_nothing(server, user, kind, size):
+    """vimeo.js 1.2.1 uses the connection again after an early answer."""
+    data = os.urandom(100_000)
+    if size is None:
+        made = user.ticket() if kind == "ticket" else user.bare(kind)
+        link = made["upload_link"] if kind == "ticket" else made["upload"]["upload_link"]
+        video = lambda: made["uri"] if kind != "ticket" else user("DELETE", made["complete_uri"]).headers["Location"]  # noqa: E731
+    else:
+        link, video = target(user, kind, size)
+    plain = Plain(server)
+    part = {"Content-Range": "bytes 0-100000/100000"}
+    for count in (0, 60_000):
+        if count:
+            assert plain("PUT", link, data=data[:count], headers=part).status_code == 200
+        for fields in ({}, part):
+            for body in (b"", iter([])):
+                answer = plain("PUT", link, data=body, headers=fields)
+                assert (answer.status_code, answer.content) == (308, b""), fields
+                assert answer.headers.get("Range") in (["bytes=0-60000"] if count else ["bytes=0-0", None])
+        assert status_of(link) == (308, f"bytes=0-{count}")
+    rest = {"Content-Range": "bytes 60000-100000/100000"}
+    assert plain("PUT", link, data=data[60_000:], headers=rest).status_code == 200
+    assert stored(server, video()) == data
+
+
+@pytest.mark.parametrize("kind", ["picture", "track"])
+def test_an_empty_put_uses_up_no_link(server, user, kind):
+    body = {"type": "captions"} if kind == "track" else {}
+    uri = user.create(0)["uri"]
+    made = user.post(body, uri + ("/texttracks" if kind == "track" else "/pictures")).json()
+    plain = Plain(server)
+    for data in (b"", iter([])):
+        user.refused(plain("PUT", made["link"], data=data), 400)
+    # Neither does a question, or a part.
+    assert status_of(made["link"]) == (308, "bytes=0-0")
+    assert plain("PUT", made["link"], data=b"de", headers={"Content-Range": "bytes 3-5/5"}).status_code == 308
+    for data in (b"abc", chunks(b"abc")):
+        user.refused(plain("PUT", made["link"], data=data, headers={"Content-Range": "bytes 0-5/5"}), 409)
+    for data in (b"abcdef", chunks(b"abcdef")):
+        user.refused(plain("PUT", made["link"], data=data, headers={"Content-Range": "bytes 0-5/5"}), 413)
+    assert plain("PUT", made["link"], data=b"abcde", headers={"Content-Range": "bytes 0-5.0/5.0"}).status_code == 200
+    assert status_of(made["link"]) == (308, "bytes=0-5")
 
 
 def test_ranges_that_are_none(user):
@@ -943,7 +1187,8 @@ WRONG_FORMS = {
     "other-boundary": (form((FILE, b"abcde"), boundary="c"), 400, 2205),
     "cut-head": (b"--b\r\nContent-Disposition: form-data; name", 400, 2205),
     "cut-content": (form((FILE, b"abcde"))[:-11], 400, 2205),
-    "too-long": (form((FILE, b"abcdefg")), 409, None),
+    "too-long": (form((FILE, b"abcdefg")), 413, None),
+    "not-chosen": (form(('; name="file_data"; filename=""', b"")), 400, None),
 }
 
 
@@ -951,13 +1196,14 @@ WRONG_FORMS = {
 @pytest.mark.parametrize(("body", "status", "code"), WRONG_FORMS.values(), ids=WRONG_FORMS)
 def test_forms_that_are_wrong(server, user, body, status, code, size):
     # Nothing is too long for what has no size.
-    size = 4 if status == 409 else size
+    size = 4 if status == 413 else size
     video = user.create(size, "post")
     link = video["upload"]["upload_link"]
     fields = {"Content-Type": "multipart/form-data; boundary=b"}
     answer = Plain(server)("POST", link, data=body, headers=fields)
     user.refused(answer, status, code)
-    assert user("GET", video["uri"]).json()["status"] == "uploading"
+    wanted = "uploading_error" if status == 413 else "uploading"
+    assert user("GET", video["uri"]).json()["status"] == wanted
     # The form can be sent again.
     content = b"abcde"[:size]
     assert Plain(server)("POST", link, data=form((FILE, content)), headers=fields).status_code == 200
@@ -1068,6 +1314,43 @@ def test_a_probe_in_the_middle_of_a_put(server, user, approach):
 
 
 @KINDS
+@pytest.mark.parametrize("is_announced", [True, False], ids=["length", "chunked"])
+def test_whoever_adds_nothing_does_not_end_a_put(server, user, approach, is_announced):
+    """Probes, polls, stray and impossible requests; also when all bytes are there but not their end."""
+    content = os.urandom(1 << 20)
+    size = len(content)
+    link, video = target(user, approach, size)
+    uri = None if approach == "ticket" else video()
+    text = f"bytes 0-{size}/{size}"
+    if is_announced:
+        put = Put(server, link, size, text)
+        put.send(content[:-1])
+        rest = content[-1:]
+    else:
+        put = SimpleNamespace(wire=Wire(server.address))
+        fields = [("Transfer-Encoding", "chunked"), ("Content-Range", text)]
+        put.wire.send(head("PUT", urlsplit(link).path, fields))
+        put.wire.send(f"{size:x}\r\n".encode() + content + b"\r\n")
+        rest = b"0\r\n\r\n"
+    until(lambda: status_of(link) == (308, f"bytes=0-{size - 1}"), timeout=20, interval=0.1)
+    plain = Plain(server)
+    for _ in range(2):
+        assert plain("PUT", link, headers={"Content-Range": f"bytes */{size}"}).status_code == 308
+        assert plain("PUT", link).status_code == 308
+        assert plain("PUT", link, headers={"Content-Range": text}).status_code == 308
+        after = {"Content-Range": f"bytes {size}-{size}/{size}"}
+        assert plain("PUT", link, data=b"x", headers=after).status_code == 308
+        assert plain("OPTIONS", link).status_code == 204
+        if uri:
+            assert user("GET", uri).json()["status"] == "uploading"
+            assert user("GET", uri + "/status").json()["progress"] <= 99
+            assert user("GET", "/me/videos").json()["data"][0]["status"] == "uploading"
+    put.wire.send(rest)
+    assert put.wire.reply("PUT").status == 200
+    assert stored(server, video()) == content
+
+
+@KINDS
 def test_of_two_puts_the_newer_wins(server, user, approach):
     size = 1 << 20
     older, newer = os.urandom(size), os.urandom(size)
@@ -1135,7 +1418,7 @@ def test_of_two_images_one_is_kept_as_a_whole(server, user):
     assert Plain(server)("PUT", picture["link"], data=newer).status_code == 200
     with contextlib.suppress(ConnectionError):
         one.send(older[size // 2 :])
-    # As many bytes are a repeated request.
-    assert one.status() == 200
+    # As many bytes, but others.
+    assert one.status() == 409
     [shown] = user("GET", picture["uri"]).json()["sizes"]
     assert requests.get(shown["link"], timeout=20).content == newer

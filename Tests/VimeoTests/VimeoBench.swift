@@ -40,7 +40,8 @@ struct VimeoBench {
             uploads: services.uploads,
             clock: clock,
             lifetime: Self.lifetime,
-            quota: services.quota
+            quota: services.quota,
+            storage: storage
         )
         uploads = VimeoUploads(library: library)
         let master = try #require(MasterSecret(bytes: [UInt8](repeating: 7, count: 32)))

@@ -1,5 +1,6 @@
 import Bytes
 import Foundation
+import HTTPWire
 import SluiceTesting
 import Testing
 import UploadCore
@@ -50,7 +51,9 @@ struct VimeoUploadsTests {
         for size in [10, nil] as [Int64?] {
             let entry = try await bench.create(.ticket, size)
             let user = entry.video.user
-            #expect(await Self.failure { _ = try await bench.uploads.complete(entry) }?.code == 4011)
+            if size != nil {
+                #expect(await Self.failure { _ = try await bench.uploads.complete(entry) }?.code == 4011)
+            }
             #expect(try await bench.put(Array(Self.bytes.prefix(4)), of: 10, to: entry) == .stored)
             #expect(try await bench.uploads.count(of: try #require(try await bench.current(entry))) == 4)
             let open = try #require(try await bench.current(entry))
@@ -69,6 +72,22 @@ struct VimeoUploadsTests {
             #expect(try await bench.content(entry) == Self.bytes)
         }
         #expect(try await bench.library.videos(of: VimeoUser("dora")).count == 2)
+    }
+
+    @Test("a ticket of which nobody said a size, and to which nobody sent bytes, becomes an empty video")
+    func emptyTicket() async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.ticket, nil)
+        for _ in 0..<2 {
+            _ = try await bench.uploads.complete(try #require(try await bench.current(entry)))
+            #expect(try await bench.current(entry)?.status == .available)
+        }
+        #expect(try await bench.content(entry).isEmpty)
+        // Not if its bytes were refused.
+        let refused = try await bench.create(.ticket, nil)
+        #expect(await Self.code { _ = try await bench.put(Self.bytes + [1], of: 10, to: refused) } != nil)
+        let current = try #require(try await bench.current(refused))
+        #expect(await Self.failure { _ = try await bench.uploads.complete(current) }?.code == 2502)
     }
 
     @Test("content from 0 takes the place of what was there; from before the end it is passed over; after it, refused")
@@ -92,18 +111,162 @@ struct VimeoUploadsTests {
         }
     }
 
-    @Test("more bytes than announced are not waited for, and not stored")
-    func excess() async throws {
+    private static func code(_ body: () async throws -> Void) async -> UploadError.Code? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return (error as? UploadError)?.code
+        }
+    }
+
+    @Test("more bytes than the file has are not waited for", arguments: [VimeoVideo.Approach.streaming, .ticket])
+    func announcedExcess(approach: VimeoVideo.Approach) async throws {
+        for (size, total) in [(10, 10), (10, nil), (nil, 10)] as [(Int64?, Int64?)] {
+            let bench = try VimeoBench()
+            let entry = try await bench.create(approach, size)
+            let current = try #require(try await bench.current(entry))
+            let source = ScriptedSource([.bytes(Self.bytes), .stall, .bytes([77])], isLengthKnown: true)
+            #expect(try await bench.uploads.put(source, from: 0, of: total, to: current) == .stored)
+            #expect(try await bench.content(entry) == Self.bytes)
+        }
+    }
+
+    @Test(
+        "more bytes than the file has that are really sent are refused, and nothing of them stays",
+        arguments: [VimeoVideo.Approach.streaming, .post, .ticket],
+        [true, false]
+    )
+    func sentExcess(approach: VimeoVideo.Approach, isLengthKnown: Bool) async throws {
+        for (size, total, isWhole) in [(10, 10, false), (10, nil, false), (10, nil, true), (nil, 10, false)]
+            as [(Int64?, Int64?, Bool)]
+        {
+            let bench = try VimeoBench()
+            let entry = try await bench.create(approach, size)
+            for before in [0, 3] as [Int64] {
+                let bytes = Array(Self.bytes.dropFirst(Int(before))) + [77]
+                let source = ScriptedSource([.bytes(bytes)], isLengthKnown: isLengthKnown)
+                if before > 0 {
+                    #expect(try await bench.put(Array(Self.bytes.prefix(Int(before))), of: 10, to: entry) == .stored)
+                }
+                let current = try #require(try await bench.current(entry))
+                let code = await Self.code {
+                    _ = try await bench.uploads.put(
+                        source,
+                        from: before,
+                        of: total,
+                        isWhole: isWhole && before == 0,
+                        to: current
+                    )
+                }
+                #expect(code == .lengthExceeded(length: 10), "\(total ?? 0) \(isWhole) \(before)")
+                let left = try #require(try await bench.current(entry))
+                #expect(try await bench.uploads.count(of: left) == 0)
+                // Its client may not have read the answer.
+                #expect(left.status == .uploadingError)
+            }
+            // What the client says is enough.
+            #expect(
+                await Self.code { _ = try await bench.put(Self.bytes, of: size == nil ? 2000 : 11, to: entry) } != nil
+            )
+            #expect(try await bench.put(Self.bytes, of: 10, to: entry) == .stored)
+            #expect(try await bench.content(entry) == Self.bytes)
+            #expect(try await bench.current(entry)?.status == (approach == .ticket ? .uploading : .available))
+        }
+    }
+
+    @Test("for a complete file the same content is accepted again, and no other")
+    func repeated() async throws {
+        let bench = try VimeoBench()
+        let others: [[UInt8]] = [
+            [9] + Self.bytes.dropFirst(), Self.bytes.dropLast() + [0], Self.bytes + [1], Array(Self.bytes.dropLast()),
+        ]
+        for approach in [VimeoVideo.Approach.streaming, .post, .ticket] {
+            let entry = try await bench.create(approach)
+            #expect(try await bench.put(Self.bytes, of: 10, to: entry) == .stored)
+            if approach == .ticket {
+                _ = try await bench.uploads.complete(try #require(try await bench.current(entry)))
+            }
+            let current = try #require(try await bench.current(entry))
+            func put(_ bytes: [UInt8], from start: Int64 = 0, isLengthKnown: Bool, isWhole: Bool) async throws
+                -> VimeoUploads.Outcome
+            {
+                let source = ScriptedSource([.bytes(bytes)], isLengthKnown: isLengthKnown)
+                return try await bench.uploads.put(source, from: start, of: nil, isWhole: isWhole, to: current)
+            }
+            for isLengthKnown in [true, false] {
+                #expect(try await put(Self.bytes, isLengthKnown: isLengthKnown, isWhole: true) == .stored)
+                #expect(try await put([7, 8, 9], from: 7, isLengthKnown: isLengthKnown, isWhole: false) == .stored)
+                #expect(try await put([], isLengthKnown: isLengthKnown, isWhole: true) == .count(10))
+                #expect(try await put([1], from: 11, isLengthKnown: isLengthKnown, isWhole: false) == .count(10))
+                for other in others {
+                    let failure = await Self.failure {
+                        _ = try await put(other, isLengthKnown: isLengthKnown, isWhole: true)
+                    }
+                    #expect(failure != nil, "\(other)")
+                }
+                let failure = await Self.failure {
+                    _ = try await put([8, 8], from: 7, isLengthKnown: isLengthKnown, isWhole: false)
+                }
+                #expect(failure?.status == 409)
+            }
+            #expect(try await bench.content(entry) == Self.bytes)
+        }
+    }
+
+    @Test(
+        "a request without content changes nothing",
+        arguments: [VimeoVideo.Approach.streaming, .post, .ticket],
+        [10, nil] as [Int64?]
+    )
+    func stray(approach: VimeoVideo.Approach, size: Int64?) async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(approach, size)
+        for stored in [0, 4] as [Int64] {
+            if stored > 0 {
+                #expect(try await bench.put(Array(Self.bytes.prefix(4)), of: 10, to: entry) == .stored)
+            }
+            for (total, isWhole) in [(nil, true), (10, false), (nil, false)] as [(Int64?, Bool)] {
+                for isLengthKnown in [true, false] {
+                    let source = ScriptedSource([], isLengthKnown: isLengthKnown)
+                    let current = try #require(try await bench.current(entry))
+                    let outcome = try await bench.uploads.put(source, from: 0, of: total, isWhole: isWhole, to: current)
+                    #expect(outcome == .count(stored))
+                }
+            }
+            let current = try #require(try await bench.current(entry))
+            #expect(try await bench.uploads.count(of: current) == stored && current.status == .uploading)
+        }
+        #expect(try await bench.put(Array(Self.bytes.dropFirst(4)), from: 4, of: 10, to: entry) == .stored)
+        #expect(try await bench.content(entry) == Self.bytes)
+    }
+
+    @Test("whoever asks, or cannot add anything, does not end a running request", arguments: [true, false])
+    func probes(isLengthKnown: Bool) async throws {
         let bench = try VimeoBench()
         for approach in [VimeoVideo.Approach.streaming, .ticket] {
             let entry = try await bench.create(approach)
             let current = try #require(try await bench.current(entry))
-            let source = ScriptedSource([.bytes(Self.bytes + [77]), .stall])
-            #expect(try await bench.uploads.put(source, from: 0, of: 10, to: current) == .stored)
+            // All bytes but the last one, or, if nobody knows how many come, all of them, but not their end.
+            let first = isLengthKnown ? Array(Self.bytes.dropLast()) : Self.bytes
+            let source = ScriptedSource(
+                [.bytes(first), .stall, .bytes(Array(Self.bytes.dropFirst(first.count)))],
+                isLengthKnown: isLengthKnown
+            )
+            async let outcome = bench.uploads.put(source, from: 0, of: 10, to: current)
+            await source.waitUntilStalled()
+            for _ in 0..<2 {
+                let found = try #require(try await bench.current(entry))
+                #expect(try await bench.uploads.count(of: found) == 9)
+                #expect(try await bench.uploads.polled(found).status == .uploading)
+                #expect(try await bench.put([], from: 0, of: nil, to: entry) == .count(9))
+                #expect(try await bench.put([1], from: 10, of: 11, to: entry) == .count(9))
+                #expect(source.interruptions == 0)
+            }
+            source.proceed()
+            #expect(try await outcome == .stored)
             #expect(try await bench.content(entry) == Self.bytes)
         }
-        let entry = try await bench.create(.streaming)
-        #expect(await Self.failure { _ = try await bench.put(Self.bytes, of: 11, to: entry) } != nil)
     }
 
     @Test("wherever the gateway dies when a client begins anew, the video stays, and another PUT brings the bytes")
@@ -165,7 +328,7 @@ struct VimeoUploadsTests {
             #expect(await (try? bench.put(rest, from: 2, of: 10, to: entry)) == .stored)
         }
         let newer = [UInt8](repeating: 7, count: 10)
-        #expect(try await bench.put(newer, of: 10, to: entry) == .stored)
+        #expect(await Self.failure { _ = try await bench.put(newer, of: 10, to: entry) }?.status == 409)
         #expect(try await bench.content(entry) == [9, 9] + rest)
 
         // The gateway died after the record had lost its upload.
@@ -177,7 +340,7 @@ struct VimeoUploadsTests {
         }
         let found = try #require(try await bench.current(entry))
         #expect(found.status == .available)
-        #expect(try await bench.put(newer, of: 10, to: found) == .stored)
+        #expect(await Self.failure { _ = try await bench.put(newer, of: 10, to: found) }?.status == 409)
         #expect(try await bench.content(entry) == [9, 9] + rest)
         #expect(try await bench.library.delete(found))
         #expect(try await bench.services.uploads.list(UploadQuery()).filter(\.isAlive).isEmpty)

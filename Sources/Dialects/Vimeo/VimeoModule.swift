@@ -37,7 +37,9 @@ package struct VimeoModule: GatewayModule {
             uploads: context.services.uploads,
             clock: context.clock,
             lifetime: Double(settings.uploadLifetime.components.seconds),
-            quota: context.services.quota
+            quota: context.services.quota,
+            storage: context.storage,
+            pulls: starter.pulls
         )
         let uploads = VimeoUploads(library: library, starter: starter)
         let links = VimeoLinks(master: context.master, locator: context.locator)
@@ -75,6 +77,9 @@ package struct VimeoModule: GatewayModule {
             clock: context.clock
         )
         let urls = context.urls
+        var tusSettings = context.tusSettings
+        // The real service forgets what was deleted.
+        tusSettings.goneIsNotFound = true
         let bytes = VimeoLinkHandler(
             library: library,
             uploads: uploads,
@@ -86,7 +91,7 @@ package struct VimeoModule: GatewayModule {
                     throw UploadError(.forbidden(scope: nil), "Uploads are created by POST /me/videos.")
                 },
                 admits: { id throws(UploadError) in try await urls.check(id) },
-                settings: context.tusSettings,
+                settings: tusSettings,
                 baseURL: { context.publicURL.base(for: $0) + "/vimeo/files" }
             ),
             cors: context.cors,

@@ -1,9 +1,9 @@
-internal import Bytes
-internal import SystemIO
+package import Bytes
+package import SystemIO
 internal import UploadModel
 
 /// A source whose first bytes were already pulled.
-final class PrefixedSource: ByteSource {
+package final class PrefixedSource: ByteSource {
     private var prefix: ArraySlice<UInt8>
     private let source: any ByteSource
     private let failure: SourceFailure?
@@ -12,17 +12,22 @@ final class PrefixedSource: ByteSource {
     ///   - prefix: The bytes already pulled.
     ///   - source: Provides the rest.
     ///   - failure: The error of the source, if it failed.
-    init(_ prefix: [UInt8], before source: any ByteSource, _ failure: SourceFailure?) {
+    package init(_ prefix: [UInt8], before source: any ByteSource, _ failure: SourceFailure? = nil) {
         self.prefix = prefix[...]
         self.source = source
         self.failure = failure
     }
 
-    var remaining: Int64? { source.remaining.map { $0 + Int64(prefix.count) } }
-    var interrupter: SourceInterrupter { source.interrupter }
-    var supportsTransfer: Bool { source.supportsTransfer && failure == nil }
+    package var remaining: Int64? { source.remaining.map { $0 + Int64(prefix.count) } }
+    package var interrupter: SourceInterrupter { source.interrupter }
+    package var supportsTransfer: Bool { source.supportsTransfer && failure == nil }
 
-    func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
+    package func arrives(_ count: Int) async -> Bool {
+        if count <= prefix.count { return true }
+        return await source.arrives(count - prefix.count)
+    }
+
+    package func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
         if !prefix.isEmpty {
             defer { prefix = prefix.dropFirst(maximum) }
             return Array(prefix.prefix(maximum))
@@ -31,7 +36,9 @@ final class PrefixedSource: ByteSource {
         return try await source.next(maximum: maximum)
     }
 
-    func transfer(to file: OpenFile, at offset: Int64, limit: Int64, on pool: BlockingPool) async -> TransferOutcome {
+    package func transfer(to file: OpenFile, at offset: Int64, limit: Int64, on pool: BlockingPool) async
+        -> TransferOutcome
+    {
         var moved: Int64 = 0
         if !prefix.isEmpty {
             let bytes = Array(prefix.prefix(Int(clamping: limit)))

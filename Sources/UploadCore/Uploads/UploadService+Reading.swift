@@ -12,6 +12,23 @@ extension UploadService {
         }
     }
 
+    /// Like `inspect`, but an upload that has all its bytes is completed, unless a request is using it: the gateway may
+    /// have died before its completion.
+    ///
+    /// - Throws: `.notFound`, `.gone`, and the errors of a completion.
+    package func inspectCompleting(_ id: UploadID) async throws(UploadError) -> Upload {
+        let upload = try await inspect(id)
+        guard upload.state == .open, upload.offset == upload.length else { return upload }
+        return try await context.reporting(id) { () async throws(UploadError) -> Upload in
+            try await leases.withLeaseIfFree(on: id) { () async throws(UploadError) -> Upload in
+                try await lifecycle.reconciled(id, .whenFull)
+            } ?? upload
+        }
+    }
+
+    /// Whether an append to the upload is running on this node.
+    package func isReceiving(_ id: UploadID) -> Bool { appends.start(of: id) != nil }
+
     /// The upload in any state as recorded; the record of an open upload does not contain its offset.
     ///
     /// - Throws: `.notFound`, `.storageFailure`.

@@ -46,8 +46,13 @@ struct VimeoCall {
     /// - Returns: The response.
     func response(_ page: Page, of total: Int, _ elements: [JSONValue]) -> Response {
         let pages = max(1, (total + page.size - 1) / page.size)
+        // What else the client asked for stays, such as `fields`.
+        let others = (request.head.target.rawQuery ?? "").split(separator: "&").filter { item in
+            item.prefix { $0 != "=" } != "page" && item.prefix { $0 != "=" } != "per_page"
+        }
         func link(_ number: Int) -> JSONValue {
-            .string("\(request.head.target.rawPath)?page=\(number)&per_page=\(page.size)")
+            let items = ["page=\(number)", "per_page=\(page.size)"] + others.map(String.init)
+            return .string("\(request.head.target.rawPath)?\(items.joined(separator: "&"))")
         }
         func neighbour(_ number: Int) -> JSONValue { (1...pages).contains(number) ? link(number) : .null }
         let document = JSONValue.object([

@@ -10,6 +10,7 @@ enum VimeoResource: Equatable {
     case status(Int64)
     case files(Int64)
     case versions(Int64)
+    case version(video: Int64, Int64)
     case attachments(VimeoAttachment.Kind, video: Int64)
     case attachment(VimeoAttachment.Kind, video: Int64, Int64)
     case clientToken, codeToken, verify, tokens
@@ -51,8 +52,14 @@ enum VimeoResource: Equatable {
         guard let name = segments.first else { return nil }
         let kind = VimeoAttachment.Kind.allCases.first { $0.collection == name }
         if segments.count == 2 {
-            guard let kind, let id = segments.last.flatMap({ VimeoVideo.id($0) }) else { return nil }
-            self = .attachment(kind, video: video, id)
+            guard let id = segments.last.flatMap({ VimeoVideo.id($0) }) else { return nil }
+            if name == "versions" {
+                self = .version(video: video, id)
+            } else if let kind {
+                self = .attachment(kind, video: video, id)
+            } else {
+                return nil
+            }
             return
         }
         switch name {
@@ -67,7 +74,7 @@ enum VimeoResource: Equatable {
 
     var methods: [HTTPMethod] {
         switch self {
-        case .user, .status, .verify: [.get]
+        case .user, .status, .version, .verify: [.get]
         case .videos, .versions, .attachments: [.get, .post]
         case .files: [.put]
         case .attachment: [.get, .patch, .delete]
@@ -87,7 +94,7 @@ enum VimeoResource: Equatable {
         case .video: "video"
         case .status: "status"
         case .files: "files"
-        case .versions: "versions"
+        case .versions, .version: "versions"
         case .attachments(let kind, _), .attachment(let kind, _, _): kind.collection
         case .clientToken, .codeToken: "token"
         case .verify: "verify"
@@ -102,7 +109,8 @@ enum VimeoResource: Equatable {
         (.delete, "/users/{user}/uploads/{ticket}"), (.get, "/videos/{video}"), (.patch, "/videos/{video}"),
         (.delete, "/videos/{video}"), (.get, "/videos/{video}/status"), (.put, "/videos/{video}/files"),
         (.get, "/videos/{video}/versions"),
-        (.post, "/videos/{video}/versions"), (.get, "/videos/{video}/pictures"), (.post, "/videos/{video}/pictures"),
+        (.post, "/videos/{video}/versions"), (.get, "/videos/{video}/versions/{item}"),
+        (.get, "/videos/{video}/pictures"), (.post, "/videos/{video}/pictures"),
         (.get, "/videos/{video}/pictures/{item}"), (.patch, "/videos/{video}/pictures/{item}"),
         (.delete, "/videos/{video}/pictures/{item}"), (.get, "/videos/{video}/texttracks"),
         (.post, "/videos/{video}/texttracks"), (.get, "/videos/{video}/texttracks/{item}"),

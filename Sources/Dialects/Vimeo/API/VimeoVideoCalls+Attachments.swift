@@ -26,9 +26,7 @@ extension VimeoVideoCalls {
         )
         let isActive = body.bool("active") ?? false
         if kind == .textTrack {
-            new.type = body.choice("type", of: VimeoAttachment.types)
-            new.language = body.text("language", atMost: 32)
-            new.name = body.text("name", atMost: 256)
+            new.read(&body)
             if new.type == nil, body.problems.isEmpty { body.reject("type", "is missing") }
         }
         try body.finish()
@@ -49,6 +47,7 @@ extension VimeoVideoCalls {
             throw VimeoFailure.notFound
         }
         var video = entry.video
+        var shown = found.content
         switch call.method {
         case .get, .head:
             guard call.caller.maySee(begunBy: video.principal) else { throw VimeoFailure.notFound }
@@ -60,11 +59,21 @@ extension VimeoVideoCalls {
             try call.caller.require(.edit)
             var body = try await VimeoBody(of: call.request, limit: bodyLimit)
             let isActive = body.bool("active")
+            var probe = found.content
+            if kind == .textTrack { probe.read(&body) }
             try body.finish()
+            if probe != found.content {
+                let members = body
+                shown = try await library.attachments.change(found) { attachment in
+                    var body = members
+                    attachment.read(&body)
+                }
+                try await library.touch(entry)
+            }
             if let isActive { video = try await activate(found.content, isActive, in: entry) }
         default: break
         }
-        let attachment = try await library.attachments.settled(found.content).attachment
+        let attachment = try await library.attachments.settled(shown).attachment
         return call.response(call.documents.attachment(attachment, of: video), kind.mediaType)
     }
 
@@ -92,6 +101,15 @@ extension VimeoVideoCalls {
         }
         guard let changed else { throw VimeoFailure.notFound }
         return changed
+    }
+}
+
+extension VimeoAttachment {
+    /// Takes what a body says about a text track; other members stay.
+    mutating func read(_ body: inout VimeoBody) {
+        if let text = body.choice("type", of: Self.types) { type = text }
+        if let text = body.text("language", atMost: 32) { language = text }
+        if let text = body.text("name", atMost: 256) { name = text }
     }
 }
 

@@ -22,6 +22,20 @@ extension VimeoVideoCalls {
         return call.response(page, of: all.count, Array(page.part(of: all.reversed())))
     }
 
+    /// A file of a video; the first one has the number of the video.
+    func version(_ number: Int64, of id: Int64, _ call: VimeoCall) async throws -> Response {
+        let entry = try await seen(id, call)
+        let document: JSONValue
+        if let found = entry.versions.first(where: { $0.version.id == number }) {
+            document = call.documents.version(found.version, found.upload, of: entry)
+        } else if number == id, let upload = entry.upload {
+            document = call.documents.version(nil, upload, of: entry)
+        } else {
+            throw VimeoFailure.notFound
+        }
+        return call.response(document, "video.version")
+    }
+
     func addVersion(_ id: Int64, _ call: VimeoCall) async throws -> Response {
         var body = try await VimeoBody(of: call.request, limit: bodyLimit)
         try Self.checkVersion(&body, call)

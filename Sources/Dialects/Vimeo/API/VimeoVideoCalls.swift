@@ -104,6 +104,7 @@ struct VimeoVideoCalls: VimeoService {
             try caller.require(.upload)
             return try await addVersion(id, call)
         case (.versions(let id), _): return try await versions(id, call)
+        case (.version(let video, let id), _): return try await version(id, of: video, call)
         case (.attachments(let kind, let video), .post):
             try caller.require(.upload)
             return try await addAttachment(kind, to: video, call)
@@ -282,11 +283,19 @@ struct VimeoVideoCalls: VimeoService {
 
     /// 304 if nothing changed since the client read it (RFC 9110 §13.1.3); bytes that arrive do not count.
     private static func unlessKnown(_ entry: VimeoEntry, _ call: VimeoCall) -> Response {
-        let changed = max(entry.video.modifiedAt, entry.active?.updatedAt.unixSeconds ?? 0)
+        let now = call.documents.now.unixSeconds
+        // From this second on it was as it is: what changes later in the second of an answer is not missed.
+        var changed = max(entry.video.modifiedAt, entry.active?.updatedAt.unixSeconds ?? 0) + 1
+        if call.documents.reader != nil, entry.status == .available || entry.picture != nil {
+            // The links to content that the client knows must not end before its next call.
+            let period = Int64(VimeoDocuments.linkLifetime / 2)
+            changed = max(changed, now / period * period)
+        }
+        let modified = HTTPDate.format(min(changed, now))
         let since = call.request.head.fields["If-Modified-Since"].flatMap { HTTPDate.parse($0) }
-        if let since, changed <= since { return Response(304, ["Last-Modified": HTTPDate.format(changed)]) }
+        if let since, changed <= since { return Response(304, ["Last-Modified": modified]) }
         var response = call.response(call.documents.video(entry), "video")
-        response.fields["Last-Modified"] = HTTPDate.format(changed)
+        response.fields["Last-Modified"] = modified
         return response
     }
 

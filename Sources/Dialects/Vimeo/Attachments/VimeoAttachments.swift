@@ -1,4 +1,5 @@
 internal import Bytes
+internal import Digests
 internal import Foundation
 internal import HTTPWire
 internal import UploadCore
@@ -11,6 +12,7 @@ struct VimeoAttachments: Sendable {
     let uploads: UploadService
     let clock: any WallClock
     let quota: QuotaService
+    let storage: any BlobStorage
 
     /// The most of a kind that a video can have.
     static let most = 100
@@ -53,17 +55,55 @@ struct VimeoAttachments: Sendable {
         return try await records.insert(record.record, at: now)
     }
 
+    /// The number of bytes that are there.
+    func count(of attachment: VimeoAttachment) async throws(UploadError) -> Int64 {
+        guard let id = try await settled(attachment).attachment.uploadID else { return 0 }
+        return try await uploads.recorded(id)?.length ?? 0
+    }
+
+    /// Changes what is said about one, whatever happens at the same time.
+    ///
+    /// - Returns: The changed one.
+    /// - Throws: `VimeoFailure` 404 if it was removed meanwhile; `UploadError`.
+    func change(_ found: CodedRecord<VimeoAttachment>, _ change: (inout VimeoAttachment) -> Void) async throws
+        -> VimeoAttachment
+    {
+        while let current = try await one(found.content.kind, at: found.record.key) {
+            var changed = current.content
+            change(&changed)
+            if changed == current.content { return changed }
+            if try await records.replace(current.replaced(by: changed, until: nil).record) { return changed }
+        }
+        throw VimeoFailure.notFound
+    }
+
     /// Stores the bytes, once: the right to send them ends with the first that are complete.
     ///
-    /// As many bytes again are a repeated request whose response was lost, and change nothing.
+    /// The same bytes again are a repeated request whose response was lost, and change nothing.
     ///
-    /// - Throws: `VimeoFailure` 404 if it was removed meanwhile, 409 if it has other bytes; the errors of
-    ///   `UploadService.append`.
-    func put(_ source: any ByteSource, type: String, to found: CodedRecord<VimeoAttachment>, of video: VimeoVideo)
-        async throws
-    {
+    /// - Parameters:
+    ///   - source: The bytes.
+    ///   - total: How many they are, if their client says so.
+    ///   - type: Their media type.
+    ///   - found: The attachment.
+    ///   - video: To which it belongs.
+    /// - Throws: `VimeoFailure` 400 for nothing, 404 if it was removed meanwhile, 409 if it has other bytes; the errors
+    ///   of `UploadService.append`.
+    func put(
+        _ source: any ByteSource,
+        counting total: Int64? = nil,
+        type: String,
+        to found: CodedRecord<VimeoAttachment>,
+        of video: VimeoVideo
+    ) async throws {
+        let window = WindowSource(source, limit: total)
+        let source = HashedSource(window)
         let attachment = try await settled(found.content).attachment
-        if attachment.uploadID != nil { return try await check(try await Self.count(source), repeats: attachment) }
+        if attachment.uploadID != nil { return try await check(source, repeats: attachment) }
+        let content = VimeoContent(source, from: 0, of: nil, isWhole: true)
+        guard try await content.begins(of: nil) else {
+            throw VimeoFailure(400, nil, "The content is empty.", "Send the bytes of the file.")
+        }
         var values = ["vimeo_uri": attachment.uri(of: video), "filetype": type]
         values["filename"] = attachment.name.flatMap { MetadataText.isName($0) ? $0 : nil }
         let grant = Grant(
@@ -86,16 +126,17 @@ struct VimeoAttachments: Sendable {
             let current = try await settle(found, with: upload.id.text)
             if current.uploadID != nil {
                 await uploads.discard(upload.id, .open)
-                return try await check(try await Self.count(source), repeats: current)
+                return try await check(source, repeats: current)
             }
             let stored = try await uploads.append(
                 to: upload.id,
                 at: 0,
-                contentLength: source.remaining,
+                contentLength: content.source.remaining,
+                declaring: total,
                 finish: .explicit(isLast: true),
                 expecting: nil,
                 upTo: video.total,
-                from: source
+                from: content.source
             )
             _ = try await uploads.finished(stored)
         } catch {
@@ -106,12 +147,28 @@ struct VimeoAttachments: Sendable {
         let kept = try await settle(found)
         if kept.uploadID == upload.id.text { return }
         // Another request was faster.
-        try await check(try await uploads.recorded(upload.id).length ?? 0, repeats: kept)
+        try await check(source, repeats: kept)
     }
 
-    /// - Throws: `VimeoFailure` 409 unless an attachment has as many bytes.
-    private func check(_ count: Int64, repeats attachment: VimeoAttachment) async throws {
-        if let id = attachment.uploadID, try await uploads.recorded(id)?.length == count { return }
+    /// Checks the rest of a content, too.
+    ///
+    /// - Throws: `VimeoFailure` 409 unless an attachment has the same bytes.
+    private func check(_ source: HashedSource, repeats attachment: VimeoAttachment) async throws {
+        if let id = attachment.uploadID.flatMap({ UploadID($0) }),
+            let length = try await uploads.recorded(id.text)?.length
+        {
+            do throws(SourceFailure) {
+                while source.count + (source.remaining ?? 0) <= length, try await source.next(maximum: 1 << 16) != nil {
+                }
+            } catch {
+                throw UploadError(error)
+            }
+            if source.count == length, source.remaining ?? 0 == 0,
+                try await storage.digests(of: id, by: [.sha256])[.sha256] == source.digest
+            {
+                return
+            }
+        }
         throw VimeoFailure(
             409,
             nil,
@@ -119,23 +176,6 @@ struct VimeoAttachments: Sendable {
             "Its bytes have come; for other bytes create another picture or text track."
         )
     }
-
-    /// The number of bytes of a content, which are dropped.
-    private static func count(_ source: any ByteSource) async throws(UploadError) -> Int64 {
-        if let remaining = source.remaining { return remaining }
-        var count: Int64 = 0
-        do throws(SourceFailure) {
-            while let piece = try await source.next(maximum: 1 << 16), count < mostDropped {
-                count += Int64(piece.count)
-            }
-        } catch {
-            throw UploadError(error)
-        }
-        return count
-    }
-
-    /// Bytes; a picture or a text track that is larger is no repeated one.
-    private static let mostDropped: Int64 = 64 << 20
 
     /// The most uploads of an attachment at the same time.
     private static let mostComing = 8

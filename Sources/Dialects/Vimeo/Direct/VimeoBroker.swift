@@ -53,6 +53,11 @@ struct VimeoBroker: VimeoService {
             return try await addVersion(id, call)
         case (.versions(let id), _):
             return try await collection("versions", of: id, VimeoUpstream.versionFields, call)
+        case (.version(let video, let id), _):
+            let path = "\(try await seen(video, call).uri)/versions/\(id)"
+            let fields = Self.fields(call, VimeoUpstream.versionFields)
+            let document = try await upstream.document(.get, path, fields: fields)
+            return call.response(Self.with(.object(document?.members ?? [:]), call), "video.version")
         case (.attachments(let kind, let id), .post):
             try call.caller.require(.upload)
             return try await addAttachment(kind, to: id, call)

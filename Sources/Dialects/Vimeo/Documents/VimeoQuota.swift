@@ -8,6 +8,8 @@ internal import UploadModel
 struct VimeoQuota: Sendable, Equatable {
     /// Bytes; `nil` for no limit.
     var total: Int64?
+    /// The same without a token.
+    var policyTotal: Int64?
     var stored: Int64
     var periodBytes: Int64?
     var periodUsed: Int64
@@ -19,6 +21,7 @@ struct VimeoQuota: Sendable, Equatable {
     ///   - report: Of the user's account.
     ///   - cap: Total bytes that the token allows.
     init(_ report: QuotaReport, cap: Int64?) {
+        policyTotal = report.policy.storedBytes
         total = [report.policy.storedBytes, cap].compactMap { $0 }.min()
         stored = report.usage.storedBytes.addingClamped(report.usage.reservedBytes)
         periodBytes = report.policy.periodBytes
@@ -45,6 +48,9 @@ struct VimeoQuota: Sendable, Equatable {
         default: false
         }
     }
+
+    /// Whether what a token allows is less than what the account allows.
+    func isCapTightest(_ cap: Int64?) -> Bool { cap != nil && total == cap && !isPeriodTighter && policyTotal != cap }
 
     /// The most that `space` says where nothing limits it: clients compare it with sizes, and some crash on `null`.
     private static let unlimited: Int64 = 1 << 50
@@ -95,7 +101,7 @@ struct VimeoQuota: Sendable, Equatable {
         let free = [lifetimeFree, periodFree].compactMap { $0 }.min() ?? Self.unlimited
         return .object([
             "sd": .bool(hasRoom), "hd": .bool(hasRoom), "total_space": .integer(limit), "space_used": .integer(stored),
-            "free_space": .integer(free), "max_file_size": .integer(free),
+            "free_space": .integer(free), "max_file_size": .integer(free), "resets": VimeoDocuments.time(periodEnd),
         ])
     }
 }

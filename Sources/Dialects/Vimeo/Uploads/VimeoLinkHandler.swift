@@ -51,9 +51,9 @@ struct VimeoLinkHandler: RequestHandler {
     /// What the core's error means to a client that sends bytes.
     private static func failure(_ error: UploadError) -> VimeoFailure {
         switch error.code {
-        case .offsetMismatch, .lengthConflict, .lengthExceeded, .notOpen:
+        case .offsetMismatch, .lengthConflict, .notOpen:
             VimeoFailure(409, nil, "The content does not fit to what is stored.", error.message)
-        case .tooLarge: VimeoFailure(413, nil, "The content is too large.", error.message)
+        case .lengthExceeded, .tooLarge: VimeoFailure(413, nil, "The content is too large.", error.message)
         case .disconnected: VimeoFailure(400, nil, "The content is not complete.", error.message)
         case .timedOut: VimeoFailure(408, nil, "No content arrived for too long.", error.message)
         default: VimeoFailure(error)
@@ -62,8 +62,10 @@ struct VimeoLinkHandler: RequestHandler {
 
     // MARK: tus
 
-    /// Passes on to tus, without bytes that no client of Vimeo means: when vimeo.php 2.0.5 resumes, it announces the
-    /// length of the whole file (protocol notes §1, 7).
+    /// Passes on to tus, without what no client of Vimeo means.
+    ///
+    /// When vimeo.php 2.0.5 resumes, it announces the length of the whole file (protocol notes §1, 7). vimeo.php 3.0
+    /// sends a digest of the whole file with each piece, which the real service does not look at (§15).
     private func respondByTus(_ request: Request, _ token: String) async -> Response {
         var head = request.head
         let target = head.target
@@ -73,18 +75,25 @@ struct VimeoLinkHandler: RequestHandler {
             authority: target.authority,
             segments: [token]
         )
+        if let response = cors.preflight(request.head, methods: Self.tusMethods) { return response }
         // The real service has no creation here, and does not take a termination (protocol notes §4.3).
         let method = head.method
-        guard [.head, .patch, .options].contains(method) else {
-            var response = VimeoFailure.methodNotAllowed([.head, .patch, .options]).response(requestID: request.id)
+        guard Self.tusMethods.contains(method) else {
+            var response = VimeoFailure.methodNotAllowed(Self.tusMethods).response(requestID: request.id)
             cors.decorate(&response, for: request.head)
             return response
         }
-        head.fields["X-HTTP-Method-Override"] = nil
+        for name: FieldName in ["X-HTTP-Method-Override", "Upload-Checksum", "Trailer"] { head.fields[name] = nil }
         var body = request.body
+        let upload =
+            if let id = links.locator.id(in: token) { try? await library.uploads.recorded(id) } else { nil as Upload? }
+        if method == .options, upload?.isAlive != true {
+            var response = VimeoFailure.notFound.response(requestID: request.id)
+            cors.decorate(&response, for: request.head)
+            return response
+        }
         if method == .patch, let offset = head.fields["Upload-Offset"].flatMap({ Int64($0) }), offset >= 0,
-            let id = links.locator.id(in: token), let length = try? await library.uploads.recorded(id).length,
-            let remaining = body.remaining, remaining > length - offset, remaining == length
+            let length = upload?.length, offset < length, body.remaining.map({ $0 > length - offset }) ?? true
         {
             body = WindowBody(body, limit: length - offset)
         }
@@ -99,10 +108,17 @@ struct VimeoLinkHandler: RequestHandler {
                 inform: request.inform
             )
         )
-        // The real service forgets what was deleted.
-        if response.status == 410 { response.status = 404 }
+        if method == .options {
+            response.fields["Allow"] = Self.list(Self.tusMethods)
+            response.fields["Tus-Extension"] = "expiration"
+            response.fields["Tus-Checksum-Algorithm"] = nil
+        }
         return response
     }
+
+    private static let tusMethods: [HTTPMethod] = [.head, .patch, .options]
+
+    private static func list(_ methods: [HTTPMethod]) -> String { methods.map(\.rawValue).joined(separator: ", ") }
 
     // MARK: PUT and forms
 
@@ -116,18 +132,23 @@ struct VimeoLinkHandler: RequestHandler {
             // A key has the number of its user only, so the subject is verified, too.
             links.verifies(target, entry.video.subject)
         else { throw VimeoFailure.notFound }
+        let methods: [HTTPMethod]
+        switch entry.video.approach {
+        case .tus, .pull: throw VimeoFailure.notFound
+        case .post: methods = [.put, .post, .options]
+        case .streaming, .ticket: methods = [.put, .options]
+        }
+        guard methods.contains(request.head.method) else { throw VimeoFailure.methodNotAllowed(methods) }
         switch request.head.method {
-        case .put where entry.video.approach != .tus && entry.video.approach != .pull:
-            return try await put(request, entry)
-        case .post where entry.video.approach == .post: return try await form(request, entry)
-        default:
-            throw VimeoFailure.methodNotAllowed(
-                entry.video.approach == .post ? [.put, .post, .options] : [.put, .options]
-            )
+        case .options: return Response(204, ["Allow": Self.list(methods)])
+        case .post: return try await form(request, entry)
+        default: return try await put(request, entry)
         }
     }
 
     /// The bytes of a picture or a text track: always one PUT, whatever its type says.
+    ///
+    /// Content that its range calls a part is not stored.
     private func putAttachment(_ kind: VimeoAttachment.Kind, _ request: Request, _ text: String) async throws
         -> Response
     {
@@ -136,17 +157,30 @@ struct VimeoLinkHandler: RequestHandler {
             links.verifies(target, found.content),
             let entry = try await library.entry(found.content.video, of: found.content.user)
         else { throw VimeoFailure.notFound }
-        guard request.head.method == .put else { throw VimeoFailure.methodNotAllowed([.put, .options]) }
+        let methods: [HTTPMethod] = [.put, .options]
+        guard methods.contains(request.head.method) else { throw VimeoFailure.methodNotAllowed(methods) }
+        if request.head.method == .options { return Response(204, ["Allow": Self.list(methods)]) }
+        var total: Int64?
+        switch request.head.fields["Content-Range"].flatMap({ VimeoContentRange($0) }) {
+        case .probe: return Self.count(try await library.attachments.count(of: found.content), false)
+        case .part(let part):
+            // Nothing is kept of a part.
+            if part.start > 0 { return Self.count(try await library.attachments.count(of: found.content), false) }
+            total = part.total
+        case nil: break
+        }
         // vimeo.php sends text tracks as forms, and PyVimeo sends no type.
         let named = request.head.fields["Content-Type"].flatMap { MediaType($0)?.essence }
         let isMeant = named.map { $0.hasPrefix(kind == .picture ? "image/" : "text/") } ?? false
         let type = isMeant ? named : nil
         try await library.attachments.put(
             request.body,
+            counting: total,
             type: type ?? (kind == .picture ? "image/jpeg" : "text/vtt"),
             to: found,
             of: entry.video
         )
+        try await library.touch(entry)
         let document = JSONValue.object([
             "Status": .string("success"), "Notes": .string(""), "Path": .string(found.content.uri(of: entry.video)),
         ])
@@ -174,14 +208,15 @@ struct VimeoLinkHandler: RequestHandler {
         case .part(let part):
             let isPiece = part.isPiece(request.body.remaining)
             let isInclusive = part.isInclusive || isPiece
-            if isInclusive != entry.video.countsInclusively, part.start == 0 {
+            if isInclusive != entry.video.countsInclusively, part.start == 0, request.body.remaining != 0 {
                 _ = try await library.change(entry) { video in
                     var video = video
                     video.countsInclusively = isInclusive
                     return video
                 }
             }
-            switch try await uploads.put(request.body, from: part.start, of: part.total, to: entry) {
+            let isWhole = request.head.fields["Content-Range"] == nil
+            switch try await uploads.put(request.body, from: part.start, of: part.total, isWhole: isWhole, to: entry) {
             case .stored where isPiece: return Self.count(part.end + 1, isInclusive)
             case .stored:
                 arrived(entry.record.record.key)
@@ -224,7 +259,12 @@ struct VimeoLinkHandler: RequestHandler {
         do {
             while let head = try await reader.nextPart() {
                 guard let disposition = FormDisposition(of: head), disposition.name == "file_data" else { continue }
-                _ = try await uploads.put(FormFile(reader), from: 0, of: nil, isWhole: true, to: entry)
+                let file = FormFile(reader)
+                let isEmpty = try await file.isEmpty()
+                // A browser sends the part without a name if its user has chosen no file.
+                if isEmpty, disposition.filename?.isEmpty ?? true { break }
+                let outcome = try await uploads.put(file, from: 0, of: isEmpty ? 0 : nil, isWhole: true, to: entry)
+                guard outcome == .stored else { throw VimeoFailure.busy }
                 return Self.redirected(entry)
             }
         } catch let failure as SourceFailure {

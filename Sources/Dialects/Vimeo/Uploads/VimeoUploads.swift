@@ -216,11 +216,10 @@ struct VimeoUploads: Sendable {
 
     /// An upload with its current offset.
     ///
-    /// If it has all its bytes, it is completed: the gateway may have died before.
+    /// If it has all its bytes, and no client is about to send more, it is completed: the gateway may have died before.
     private func looked(at upload: Upload, of video: VimeoVideo) async throws(UploadError) -> Upload {
-        let current = try await uploads.inspect(upload.id)
-        guard current.state == .open, !video.isTicket, current.offset == current.length else { return current }
-        return try await uploads.status(of: upload.id)
+        if video.isTicket { return try await uploads.inspect(upload.id) }
+        return try await uploads.inspectCompleting(upload.id)
     }
 
     /// A video as its polling client is to see it.
@@ -238,17 +237,19 @@ struct VimeoUploads: Sendable {
 
     /// Stores content that was sent to the link of a ticket, or of approach `streaming` or `post`.
     ///
-    /// Content from 0 begins anew: another upload takes the place of the one before, whose writer loses it. Content
-    /// from a position before the end repeats bytes that are there, which are passed over.
+    /// Content from 0 begins anew once its first byte is there: another upload takes the place of the one before, whose
+    /// writer loses it. Content from a position before the end repeats bytes that are there, which are passed over. If
+    /// all bytes are there, only the same content is accepted.
     ///
     /// - Parameters:
     ///   - source: The content, with the length that its client announced, if any.
     ///   - start: The position of its first byte.
     ///   - total: Bytes of the whole file, if known.
-    ///   - isWhole: Whether the content ends with the file, although its length is unknown.
+    ///   - isWhole: Whether the content is the whole file.
     ///   - entry: The video or ticket.
-    /// - Returns: `.count` without having read anything if `start` is after the stored bytes.
-    /// - Throws: `VimeoFailure`; the errors of `UploadService.append`.
+    /// - Returns: `.count` without having read anything if `start` is after the stored bytes, or nothing was sent.
+    /// - Throws: `VimeoFailure`; `UploadError` `.lengthExceeded`, `.lengthConflict`; the errors of
+    ///   `UploadService.append`.
     func put(
         _ source: any ByteSource,
         from start: Int64,
@@ -256,20 +257,14 @@ struct VimeoUploads: Sendable {
         isWhole: Bool = false,
         to entry: VimeoEntry
     ) async throws -> Outcome {
+        let content = VimeoContent(source, from: start, of: total, isWhole: isWhole)
         var entry = entry
         var attempts = 0
         while true {
             do {
-                return try await putOnce(source, from: start, of: total, isWhole, to: entry)
-            } catch let error as UploadError where isWhole {
-                // Otherwise the part that fits would count as the file.
-                if case .lengthExceeded = error.code, let current = try await library.entry(at: entry.record.record.key)
-                {
-                    _ = try? await beginAnew(current)
-                }
-                throw error
+                return try await putOnce(content, to: entry)
             } catch is Changed where attempts < Self.mostAttempts {
-                // Nothing of the content was read.
+                // Nothing of the content was stored.
                 attempts += 1
                 try await Task.sleep(for: .milliseconds(5 * attempts))
                 guard let current = try await library.entry(at: entry.record.record.key) else {
@@ -287,52 +282,94 @@ struct VimeoUploads: Sendable {
 
     private static let mostAttempts = 20
 
-    private func putOnce(
-        _ source: any ByteSource,
-        from start: Int64,
-        of total: Int64?,
-        _ isWhole: Bool,
-        to entry: VimeoEntry
-    ) async throws -> Outcome {
+    private func putOnce(_ content: VimeoContent, to entry: VimeoEntry) async throws -> Outcome {
         guard let known = entry.upload else {
-            if start > 0 { return .count(0) }
-            return try await append(source, from: 0, at: 0, of: total, isWhole, try await beginAnew(entry), entry)
+            if content.start > 0 { return .count(0) }
+            try content.check(against: entry.video.size)
+            guard try await content.begins(of: entry.video.size) else { return .count(0) }
+            return try await append(content, at: 0, try await beginAnew(entry), entry)
         }
-        let upload: Upload
+        let seen = try await changing { () async throws(UploadError) in try await uploads.inspect(known.id) }
+        guard seen.isAlive else { throw Changed() }
+        if seen.state == .completed { return try await repeated(content, seen) }
+        // Whoever cannot add anything does not end a request that does.
+        if content.start > seen.offset, uploads.isReceiving(known.id) { return .count(seen.offset) }
+        try content.check(against: entry.video.size)
+        if content.start < (seen.length ?? .max), content.mayBeEmpty || content.start == 0 && seen.offset > 0 {
+            guard try await content.begins(of: entry.video.size) else { return .count(seen.offset) }
+        }
+        let upload = try await changing { () async throws(UploadError) in
+            try await uploads.status(of: known.id, Self.finish(entry.video))
+        }
+        if upload.state == .completed { return try await repeated(content, upload) }
+        if content.start > upload.offset { return .count(upload.offset) }
+        if content.start == 0, upload.offset > 0 {
+            return try await append(content, at: 0, try await beginAnew(entry), entry)
+        }
+        return try await append(content, at: upload.offset, upload, entry)
+    }
+
+    private func changing(_ look: () async throws(UploadError) -> Upload) async throws -> Upload {
         do throws(UploadError) {
-            upload = try await uploads.status(of: known.id, Self.finish(entry.video))
+            return try await look()
         } catch {
             if error.code == .notFound || error.code == .gone { throw Changed() }
             throw error
         }
-        // Complete: the same content again, after a response that was lost.
-        if upload.state == .completed { return start > upload.offset ? .count(upload.offset) : .stored }
-        if start > upload.offset { return .count(upload.offset) }
-        if start == 0, upload.offset > 0 {
-            return try await append(source, from: 0, at: 0, of: total, isWhole, try await beginAnew(entry), entry)
+    }
+
+    /// Takes content for an upload that is complete: the same again, after a response that was lost.
+    ///
+    /// - Throws: `VimeoFailure` 409 for other content, which has come too late; `UploadError` `.lengthExceeded`.
+    private func repeated(_ content: VimeoContent, _ upload: Upload) async throws -> Outcome {
+        let length = upload.offset
+        if content.start > length { return .count(length) }
+        try content.check(against: length)
+        guard content.source.remaining != 0 || content.start == length else { return .count(length) }
+        let window = WindowSource(content.source, limit: length - content.start)
+        let count: Int64?
+        do {
+            try await window.checkEnd()
+            let stored: any ByteSource =
+                content.start == length
+                ? ArraySource([]) : try await library.storage.bytes(of: upload.id, content.start..<length)
+            count = try await window.countRepeating(stored)
+        } catch let failure as SourceFailure {
+            throw window.isExceeded ? Self.excess(length) : UploadError(failure)
         }
-        return try await append(source, from: start, at: upload.offset, of: total, isWhole, upload, entry)
+        if count == 0, content.start < length { return .count(length) }
+        guard let count, !content.isWhole || count == length else {
+            throw VimeoFailure(
+                409,
+                nil,
+                "The upload is complete.",
+                "It has other content than this; create another video or version for it."
+            )
+        }
+        return .stored
+    }
+
+    static func excess(_ length: Int64) -> UploadError {
+        UploadError(.lengthExceeded(length: length), "The file has \(length) bytes, and more were sent.")
     }
 
     private func append(
-        _ source: any ByteSource,
-        from start: Int64,
+        _ content: VimeoContent,
         at offset: Int64,
-        of total: Int64?,
-        _ isWhole: Bool,
         _ upload: Upload,
         _ entry: VimeoEntry
     ) async throws -> Outcome {
-        let whole = upload.length ?? total ?? source.remaining.map { start + $0 }
-        // A client that resumes may announce the whole file, and send its rest. What is more than that is refused.
-        let isRepeated = source.remaining.map { $0 == whole } ?? (total != nil)
-        let window = WindowSource(
-            source,
-            skipping: offset - start,
-            limit: isRepeated ? whole.map { $0 - offset } ?? .max : .max
-        )
+        let (source, start, total) = (content.source, content.start, content.total)
+        let known = upload.length ?? total
+        let whole = known ?? source.remaining.map { start + $0 }
+        let window = WindowSource(source, skipping: offset - start, limit: known.map { max(0, $0 - offset) })
         let isTicket = entry.video.isTicket
         do throws(UploadError) {
+            do throws(SourceFailure) {
+                try await window.checkEnd()
+            } catch {
+                throw UploadError(error)
+            }
             let upload = try await uploads.append(
                 to: upload.id,
                 at: offset,
@@ -340,7 +377,8 @@ struct VimeoUploads: Sendable {
                 // A total that differs from what was announced is refused by the core.
                 declaring: total ?? (upload.length == nil && !isTicket ? whole : nil),
                 finish: isTicket
-                    ? .explicit(isLast: false) : whole == nil || isWhole ? .explicit(isLast: true) : .whenFull,
+                    ? .explicit(isLast: false)
+                    : whole == nil || content.isWhole ? .explicit(isLast: true) : .whenFull,
                 expecting: nil,
                 upTo: entry.video.total,
                 from: window
@@ -349,6 +387,10 @@ struct VimeoUploads: Sendable {
             if entry.video.failure != nil { try await fail(entry, nil) }
             return .stored
         } catch {
+            if window.isExceeded {
+                try await drop(upload, of: entry)
+                throw Self.excess(known ?? 0)
+            }
             switch error.code {
             case .quotaExceeded:
                 guard let refusal = await library.quota.refusal(error, of: entry.video) else { throw error }
@@ -368,6 +410,21 @@ struct VimeoUploads: Sendable {
                 throw error
             default: throw error
             }
+        }
+    }
+
+    /// Forgets what was stored of content that had more bytes than the file: part of it must not count as the file.
+    ///
+    /// Its client may not read the answer, but polls (protocol notes §8.3).
+    private func drop(_ upload: Upload, of entry: VimeoEntry) async throws {
+        guard let current = try await library.entry(at: entry.record.record.key),
+            current.video.uploadID == upload.id.text
+        else { return }
+        do {
+            _ = try await beginAnew(current)
+            try await fail(entry, .uploading)
+        } catch is Changed {
+            // Another client has begun anew, or completed it.
         }
     }
 
@@ -454,9 +511,12 @@ struct VimeoUploads: Sendable {
     }
 
     private func fail(_ entry: VimeoEntry, _ failure: VimeoVideo.Failure?) async throws(UploadError) {
+        let now = clock.now.unixSeconds
         _ = try await library.change(entry) { video in
+            if video.failure == failure { return nil }
             var video = video
             video.failure = failure
+            video.modifiedAt = now
             return video
         }
     }
@@ -516,7 +576,8 @@ struct VimeoUploads: Sendable {
         guard let upload = ticket.upload else { throw Self.incomplete(0, ticket.video.size ?? 1) }
         guard upload.state == .open else { return upload }
         let current = try await uploads.status(of: upload.id, .explicit(isLast: false))
-        let missing = (current.length ?? max(1, current.offset)) - current.offset
+        // Of an empty file, PyVimeo before 1.0 sends nothing.
+        let missing = (current.length ?? current.offset) - current.offset
         guard missing == 0 else { throw Self.incomplete(current.offset, missing) }
         do throws(UploadError) {
             let completed = try await uploads.append(

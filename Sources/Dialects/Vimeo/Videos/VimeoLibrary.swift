@@ -32,8 +32,12 @@ struct VimeoLibrary: Sendable {
     let lifetime: TimeInterval
     /// What users have left.
     let quota: QuotaService
+    /// The bytes of uploads.
+    let storage: any BlobStorage
+    /// `nil` if nothing can be fetched.
+    var pulls: PullService?
     var attachments: VimeoAttachments {
-        VimeoAttachments(records: records, uploads: uploads, clock: clock, quota: quota)
+        VimeoAttachments(records: records, uploads: uploads, clock: clock, quota: quota, storage: storage)
     }
 
     // MARK: Reading
@@ -139,15 +143,28 @@ struct VimeoLibrary: Sendable {
     /// A pulled video whose upload was given up.
     private func failed(_ entry: VimeoEntry) async throws(UploadError) -> VimeoEntry? {
         let now = clock.now.unixSeconds
+        let failure = try await self.failure(ofPull: entry.video)
         let changed = try await change(entry) { video in
             guard video.uploadID == entry.video.uploadID else { return nil }
             var video = video
             video.uploadID = nil
-            video.failure = .uploading
+            video.failure = failure
             video.modifiedAt = now
             return video
         }
         return changed == nil ? nil : try await self.entry(at: entry.record.record.key)
+    }
+
+    /// Why a pull was given up: what a limit refuses is told as when a client sends it.
+    private func failure(ofPull video: VimeoVideo) async throws(UploadError) -> VimeoVideo.Failure {
+        guard let id = video.uploadID.flatMap({ UploadID($0) }) else { return .uploading }
+        switch try await pulls?.job(of: id)?.lastError?.code {
+        case "quota_exceeded":
+            let report = try await quota.quota(of: Account(.subject, video.subject))
+            return VimeoQuota(report, cap: video.total).isCapTightest(video.total) ? .total : .quota
+        case "content_too_large": return .quota
+        default: return .uploading
+        }
     }
 
     private func upload(of video: VimeoVideo) async throws(UploadError) -> Upload? {
@@ -221,7 +238,9 @@ struct VimeoLibrary: Sendable {
             isFull = places.count >= VimeoAttachments.most
             if isFull { return nil }
             places.append(VimeoVideo.Place(id: attachment.id, since: now))
-            return video.with(places, of: attachment.kind)
+            var changed = video.with(places, of: attachment.kind)
+            changed.modifiedAt = now
+            return changed
         }
         if isFull {
             throw VimeoFailure(
@@ -242,12 +261,27 @@ struct VimeoLibrary: Sendable {
     /// - Returns: Whether it was there.
     func remove(_ found: CodedRecord<VimeoAttachment>, from entry: VimeoEntry) async throws(UploadError) -> Bool {
         guard try await attachments.remove(found) else { return false }
+        let now = clock.now.unixSeconds
         _ = try await change(entry) { video in
-            guard var places = video.places(of: found.content.kind) else { return nil }
-            places.removeAll { $0.id == found.content.id }
-            return video.with(places, of: found.content.kind)
+            var changed = video
+            if var places = video.places(of: found.content.kind) {
+                places.removeAll { $0.id == found.content.id }
+                changed = video.with(places, of: found.content.kind)
+            }
+            changed.modifiedAt = now
+            return changed
         }
         return true
+    }
+
+    /// Records that what belongs to a video has changed.
+    func touch(_ entry: VimeoEntry) async throws(UploadError) {
+        let now = clock.now.unixSeconds
+        _ = try await change(entry) { video in
+            var video = video
+            video.modifiedAt = now
+            return video
+        }
     }
 
     private static let openKind = "vimeo open"
