@@ -9,6 +9,7 @@ extension VendorProfile {
         copySource: .path,
         ranges: .http,
         directives: ["COPY": false, "REPLACE": true],
+        keepsLeadingSlashes: true,
         needsLength: true,
         reportsCRC64: false,
         reportsMD5: false,

@@ -11,6 +11,7 @@ extension VendorProfile {
         copySource: .formEncodedPath,
         ranges: .firstWithin,
         directives: ["COPY": false, "REPLACE": true, "REPLACED": true],
+        keepsLeadingSlashes: true,
         needsLength: false,
         reportsCRC64: true,
         reportsMD5: true,
