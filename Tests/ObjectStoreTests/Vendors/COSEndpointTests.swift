@@ -3,6 +3,7 @@ import Digests
 import Foundation
 import HTTPWire
 import Signing
+import SluiceTesting
 import Testing
 import UploadCore
 
@@ -115,6 +116,19 @@ struct COSEndpointTests {
         let copy = try await bench.send("PUT", "/bucket-1/b", by: .cos, source)
         #expect(copy.element("ETag") == Self.hello.tag.replacing("\"", with: "&quot;"))
         #expect(try await bench.send("HEAD", "/bucket-1/b", by: .cos).fields["x-cos-meta-b"] == "2")
+    }
+
+    @Test("responses name the server, as the SDK for Android wants it before it corrects its clock")
+    func server() async throws {
+        let bench = try await ObjectBench()
+        let early = bench.clock.now.addingTimeInterval(7200)
+        for (date, outcome) in [(bench.clock.now, "404 NoSuchKey"), (early, "403 RequestTimeTooSkewed")] {
+            let response = await bench.send(try bench.signed("GET", "/bucket-1/k", by: .cos, at: date))
+            #expect(response.outcome == outcome && response.fields["Server"] == "tencent-cos")
+        }
+        #expect(try await bench.send("PUT", "/bucket-1/k", by: .cos).fields["Server"] == "tencent-cos")
+        #expect(try await bench.send("GET", "/bucket-1/k").fields["Server"] == nil)
+        #expect(try await bench.send("GET", "/bucket-1/k", by: .ossV4).fields["Server"] == nil)
     }
 
     @Test("a presigned URL of the SDK for PHP")

@@ -15,6 +15,7 @@ extension VendorProfile {
         reportsMD5: false,
         reportsObjectType: false,
         encodesMetadata: true,
+        server: nil,
         reportsTagOfWhole: false,
         documents: Documents(
             namespace: "http://s3.amazonaws.com/doc/2006-03-01/",

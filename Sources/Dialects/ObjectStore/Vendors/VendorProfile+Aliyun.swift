@@ -17,6 +17,7 @@ extension VendorProfile {
         reportsMD5: true,
         reportsObjectType: true,
         encodesMetadata: false,
+        server: nil,
         reportsTagOfWhole: true,
         documents: Documents(
             namespace: nil,

@@ -18,6 +18,8 @@ extension VendorProfile {
         reportsMD5: false,
         reportsObjectType: false,
         encodesMetadata: false,
+        // The SDK for Android corrects its clock only by the date of such a response.
+        server: "tencent-cos",
         reportsTagOfWhole: true,
         documents: Documents(
             namespace: nil,

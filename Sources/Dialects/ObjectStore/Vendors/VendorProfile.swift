@@ -89,6 +89,8 @@ final class VendorProfile: Sendable {
     let reportsObjectType: Bool
     /// Whether non-ASCII metadata is sent as encoded words.
     let encodesMetadata: Bool
+    /// The name of the server in responses; `nil` for none.
+    let server: String?
     /// Whether responses for copies and completed uploads have the entity tag in a header field as well.
     let reportsTagOfWhole: Bool
     let documents: Documents
@@ -109,6 +111,7 @@ final class VendorProfile: Sendable {
         reportsMD5: Bool,
         reportsObjectType: Bool,
         encodesMetadata: Bool,
+        server: String?,
         reportsTagOfWhole: Bool,
         documents: Documents,
         errors: Errors
@@ -127,6 +130,7 @@ final class VendorProfile: Sendable {
         self.reportsMD5 = reportsMD5
         self.reportsObjectType = reportsObjectType
         self.encodesMetadata = encodesMetadata
+        self.server = server
         self.reportsTagOfWhole = reportsTagOfWhole
         self.documents = documents
         self.errors = errors
