@@ -68,6 +68,27 @@ def stored(server, url):
     return server.client().get_object(Bucket=BUCKET, Key=url.split(f"/{BUCKET}/", 1)[1])["Body"].read()
 
 
+def applied(server, pair, **fields):
+    """The answer of ApplyUpload, and a client with its certificate."""
+    answer = call(server, pair, "ApplyUpload", {"MediaType": "mp4"} | fields)
+    client = VodJS(server, None)
+    bucket, _, number = answer["StorageBucket"].rpartition("-")
+    certificate = answer["TempCertificate"]
+    client.applied = {
+        "storageBucket": bucket,
+        "storageAppId": int(number),
+        "storageRegionV5": answer["StorageRegion"],
+        "timestamp": int(time.time()),
+        "tempCertificate": {
+            "secretId": certificate["SecretId"],
+            "secretKey": certificate["SecretKey"],
+            "token": certificate["Token"],
+            "expiredTime": certificate["ExpiredTime"],
+        },
+    }
+    return answer, client
+
+
 def sent(server, data=b"abc", user="dora", **fields):
     """Media of an app's user; its id."""
     body = announced(len(data)) | {name: fields.pop(name) for name in ("videoName", "videoType") if name in fields}
@@ -138,22 +159,7 @@ def test_an_interrupted_upload_goes_on_after_the_gateway_was_killed(tmp_path):
     with ObjectServer(tmp_path / "data", free_port()) as server:
         pair = own_pair(server)
         data = content(3 * MIB, 4)
-        answer = call(server, pair, "ApplyUpload", {"MediaType": "mp4"})
-        client = VodJS(server, None)
-        bucket, _, number = answer["StorageBucket"].rpartition("-")
-        certificate = answer["TempCertificate"]
-        client.applied = {
-            "storageBucket": bucket,
-            "storageAppId": int(number),
-            "storageRegionV5": answer["StorageRegion"],
-            "timestamp": int(time.time()),
-            "tempCertificate": {
-                "secretId": certificate["SecretId"],
-                "secretKey": certificate["SecretKey"],
-                "token": certificate["Token"],
-                "expiredTime": certificate["ExpiredTime"],
-            },
-        }
+        answer, client = applied(server, pair)
         assert not client.send_file(answer["MediaStoragePath"], data, stop_after=2)
         server.kill()
         server.start()
@@ -162,6 +168,139 @@ def test_an_interrupted_upload_goes_on_after_the_gateway_was_killed(tmp_path):
         done = [call(server, pair, "CommitUpload", session) for _ in range(2)]
         assert done[0]["FileId"] == done[1]["FileId"]
         assert stored(server, done[0]["MediaUrl"]) == data
+
+
+@pytest.mark.parametrize("size", [3, 12 * MIB])
+def test_the_sdk_for_php_sends_the_storage_path_as_it_is(gateway, pair, size):
+    """It puts the path, which begins with a slash, behind another one, and signs that."""
+    data = content(size, 9)
+    answer, client = applied(gateway, pair)
+    client.signs_host = True
+    path = "/" + answer["MediaStoragePath"]
+    assert path.startswith("//vod/")
+    if size < 5 * MIB:
+        client.cos("PUT", path, data=data, signed=["content-length"])
+    else:
+        upload = client.initiate(path)
+        tags, _ = client.send_parts(path, upload, data)
+        assert client.parts(path, upload) == tags
+        client.complete(path, upload, tags)
+    done = call(gateway, pair, "CommitUpload", {"VodSessionKey": answer["VodSessionKey"]})
+    assert done["MediaUrl"].endswith(answer["MediaStoragePath"])
+    assert stored(gateway, done["MediaUrl"]) == data
+
+
+# Playlists
+
+
+def playlist(*lines):
+    return "\n".join(["#EXTM3U", *lines, ""]).encode()
+
+
+FILM = {
+    "film.m3u8": playlist(
+        '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="N",URI="audio/list.m3u8"',
+        '#EXT-X-STREAM-INF:BANDWIDTH=200000,AUDIO="a"',
+        "low/list.m3u8",
+        '#EXT-X-STREAM-INF:BANDWIDTH=400000,AUDIO="a"',
+        "low/list.m3u8",
+    ),
+    "audio/list.m3u8": playlist("#EXT-X-TARGETDURATION:10", "#EXTINF:10,", "a 1.ts", "#EXT-X-ENDLIST"),
+    "audio/a 1.ts": content(10, 1),
+    "low/list.m3u8": playlist(
+        "#EXT-X-TARGETDURATION:10",
+        '#EXT-X-MAP:URI="init.mp4"',
+        "#EXTINF:10,",
+        "test/1.ts",
+        "#EXTINF:10,",
+        "test/2.ts",
+        "#EXT-X-ENDLIST",
+    ),
+    "low/init.mp4": content(20, 2),
+    "low/test/1.ts": content(3 * MIB, 3),
+    "low/test/2.ts": content(30, 4),
+}
+
+
+def films(server):
+    return server.client().list_objects_v2(Bucket=BUCKET, Prefix="vod/").get("Contents", [])
+
+
+def test_a_playlist_and_its_files_by_the_upload_sdk_for_servers(tmp_path):
+    for path, data in FILM.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    (tmp_path / "still.jpg").write_bytes(b"cover")
+    with ObjectServer(tmp_path / "data", free_port()) as server:
+        pair = own_pair(server)
+        answer = upload(server, pair, tmp_path / "film.m3u8", tmp_path / "still.jpg")
+        folder = answer["MediaUrl"].rsplit("/", 1)[0]
+        assert answer["MediaUrl"].endswith("/f0.m3u8")
+        for path, data in FILM.items():
+            url = answer["MediaUrl"] if path == "film.m3u8" else f"{folder}/{path}"
+            assert stored(server, url) == data, path
+        assert stored(server, answer["CoverUrl"]) == b"cover"
+        assert len(films(server)) == len(FILM) + 1
+        segment = folder.split(f"/{BUCKET}/", 1)[1] + "/low/test/1.ts"
+        assert server.client().head_object(Bucket=BUCKET, Key=segment)["ContentType"] == "video/mp2t"
+        found = call(server, pair, "DescribeMediaInfos", {"FileIds": [answer["FileId"]]})["MediaInfoSet"][0]
+        assert (found["BasicInfo"]["Type"], found["BasicInfo"]["Category"]) == ("m3u8", "Video")
+        # As in Tencent's answers, of all its files, without the cover.
+        assert found["MetaData"]["Size"] == sum(map(len, FILM.values()))
+        assert refused(server, pair, "DeleteMedia", {"FileId": answer["FileId"]}) is None
+        assert films(server) == []
+
+
+def test_a_playlist_that_names_files_elsewhere_is_refused(gateway, pair, sdk, tmp_path):
+    wrong = "InvalidParameterValue.MediaManifestContent"
+    for line in ["https://cdn.example/1.ts", "/1.ts", "../1.ts"]:
+        (tmp_path / "film.m3u8").write_bytes(playlist("#EXTINF:10,", line))
+        assert code(upload, gateway, pair, tmp_path / "film.m3u8") == wrong
+    (tmp_path / "film.m3u8").write_bytes(b"no playlist")
+    assert code(upload, gateway, pair, tmp_path / "film.m3u8") == wrong
+    (tmp_path / "film.mpd").write_bytes(b"<MPD/>")
+    assert code(upload, gateway, pair, tmp_path / "film.mpd") == "InvalidParameterValue.ManifestType"
+    action = "ParseStreamingManifest"
+    assert code(sdk, action) == "MissingParameter"
+    # The type that is meant by none.
+    lines = [line for number in range(10_000) for line in ("#EXTINF:9.009,", f"film/segment-{number:05}.ts")]
+    long = playlist(*lines).decode()
+    assert sdk(action, MediaManifestContent=long)["MediaSegmentSet"] == lines[1::2]
+    assert code(sdk, action, MediaManifestContent=long * 4) == "InvalidParameter"
+    # Only this call may be so long.
+    assert code(sdk, "SearchMedia", Text=long) == "InvalidParameter"
+
+
+def test_the_certificate_of_a_playlist_is_for_its_directory(gateway, pair):
+    answer, client = applied(gateway, pair, MediaType="m3u8")
+    client.signs_host = True
+    folder = answer["MediaStoragePath"].rsplit("/", 1)[0]
+    other, _ = applied(gateway, pair, MediaType="m3u8")
+    for path in [folder[:-1] + "x/1.ts", folder + "x/1.ts", "/vod/1.ts", "/1.ts", other["MediaStoragePath"]]:
+        with pytest.raises(Refused, match="AccessDenied"):
+            client.cos("PUT", path, data=b"1")
+    for path in [folder + "/1.ts", folder + "/a/b/2.ts", "/" + folder + "/3.ts", answer["MediaStoragePath"]]:
+        client.cos("PUT", path, data=b"1")
+    for method, path in [("GET", folder + "/1.ts"), ("DELETE", folder + "/1.ts")]:
+        with pytest.raises(Refused, match="AccessDenied"):
+            client.cos(method, path)
+    # That of any other file is for the file.
+    answer, client = applied(gateway, pair)
+    client.signs_host = True
+    with pytest.raises(Refused, match="AccessDenied"):
+        client.cos("PUT", answer["MediaStoragePath"].rsplit("/", 1)[0] + "/1.ts", data=b"1")
+
+
+def test_a_playlist_that_is_never_committed_leaves_nothing(tmp_path):
+    settings = {"SLUICE_TENCENT_SESSION_LIFETIME": "2s", "SLUICE_UPLOADS_SWEEP_EVERY": "1s"}
+    with ObjectServer(tmp_path / "data", free_port(), settings) as server:
+        answer, client = applied(server, own_pair(server), MediaType="m3u8")
+        client.signs_host = True
+        folder = answer["MediaStoragePath"].rsplit("/", 1)[0]
+        for path in ["1.ts", "a/2.ts", "f0.m3u8"]:
+            client.cos("PUT", f"{folder}/{path}", data=b"1")
+        assert len(films(server)) == 3
+        until(lambda: not films(server))
 
 
 def test_commits_at_once_make_one_media(gateway, pair):
@@ -294,6 +433,8 @@ def test_a_key_that_is_limited_to_an_application(gateway):
         assert code(sdk, "ConfirmEvents", EventHandles=["x"], **parameters) == "UnauthorizedOperation"
     assert sdk("DescribeSubAppIds")["SubAppIdInfoSet"] == []
     assert sdk("ApplyUpload", SubAppId=SUB, MediaType="mp4")["MediaStoragePath"].startswith(f"/vod/{SUB}/")
+    # This call names no application.
+    assert sdk("ParseStreamingManifest", MediaManifestContent="#EXTM3U\n1.ts")["MediaSegmentSet"] == ["1.ts"]
     run("keys", "revoke", name, environment=gateway.environment)
     until(lambda: refused(gateway, pair, "DescribeSubAppIds", {}) == "AuthFailure.SecretIdNotFound")
 
@@ -306,7 +447,7 @@ def test_a_key_that_is_limited_to_an_application_mints_for_that_only(gateway):
     api = API(gateway.url, re.search(r"slk_\S+", made)[0])
     path = "/v1/tencent/signatures"
     assert api.post(path, {"vodSubAppId": SUB}).status_code == 201
-    for fields in [{"vodSubAppId": OTHER}, {}]:
+    for fields in [{"vodSubAppId": OTHER}, {"vodSubAppId": 0}, {}]:
         assert api.post(path, fields).status_code == 403
     # Its pair can sign without the gateway.
     secret_id, secret = gateway.pair(re.search(r"key_\w+", made)[0])
@@ -325,7 +466,7 @@ def test_a_key_that_is_limited_to_an_application_mints_for_that_only(gateway):
 
 
 ACTIONS = {
-    "mint": ["ApplyUpload", "CommitUpload"],
+    "mint": ["ApplyUpload", "CommitUpload", "ParseStreamingManifest"],
     "upload": ["ModifyMediaInfo", "PullUpload"],
     "read": [
         "DescribeMediaInfos",
@@ -517,6 +658,7 @@ def test_calls_that_are_wrong(gateway, pair):
     assert told("DescribeMediaInfos", {"FileIds": ["a\0b"]}) == "InvalidParameterValue.FileIds"
     assert told("DescribeMediaInfos", {"FileIds": ["../1"]}) is None
     assert told("DescribeMediaInfos", {"FileIds": ["1"], "What": 1}) == "UnknownParameter"
+    assert told("DescribeMediaInfos", {"FileIds": ["1"], "SubAppId": 0}) is None
     assert told("DescribeMediaInfos", {"FileIds": ["1"], "SubAppId": -1}) == "InvalidParameterValue.SubAppId"
     assert told("DescribeMediaInfos", {"FileIds": ["1"], "SubAppId": 1.5}) == "InvalidParameterValue.SubAppId"
     assert told("ApplyUpload", {}) == "MissingParameter"

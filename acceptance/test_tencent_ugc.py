@@ -131,11 +131,14 @@ def test_the_settings_are_in_the_answers(tmp_path):
         "SLUICE_TENCENT_CERTIFICATE_LIFETIME": "10m",
     }
     with ObjectServer(tmp_path / "data", free_port(), settings) as server:
-        client = VodJS(server, signer(server))
-        data = client.apply(announced(3))
+        # Android would send everything to an accelerated name of Tencent, and the others do not know the member.
+        for sdk in [IOS, Android, MiniProgram, VodJS]:
+            client = sdk(server, signer(server))
+            data = client.apply(announced(3))
+            accelerated = {"isOpen": 1, "domain": "cos.example:9000"} if sdk is IOS else None
+            assert data.get("cosAcc") == accelerated, sdk
         assert (data["storageBucket"], data["storageAppId"], data["appId"]) == ("films", 77, 88)
         assert (data["storageRegion"], data["storageRegionV5"], data["domain"]) == ("cq", "ap-chongqing", "vod.example")
-        assert data["cosAcc"] == {"isOpen": 1, "domain": "cos.example:9000"}
         assert data["tempCertificate"]["expiredTime"] - data["timestamp"] == 600
         client.send_file(data["video"]["storagePath"], b"abc")
         # Android would make `httpss:` of `https:`.
@@ -186,6 +189,75 @@ def test_an_upload_goes_on_after_app_and_gateway_were_killed(gateway, sdk):
     assert second.applied["video"] == first.applied["video"] and second.applied["cover"] == first.applied["cover"]
     assert second.applied["tempCertificate"] != first.applied["tempCertificate"]
     assert stored(gateway, data) == VIDEO
+
+
+@pytest.mark.parametrize(("sdk", "retcode"), [(IOS, 1002), (Android, 1001)])
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [(None, COVER), (COVER, None), (COVER, COVER + b"x")],
+    ids=["none before", "none now", "another size"],
+)
+def test_a_phone_that_resumes_with_another_cover_begins_again(gateway, sdk, retcode, before, now):
+    """Phones keep a session by the video alone, and name all files again."""
+    phone = sdk(gateway, signer(gateway))
+    assert phone.upload(VIDEO, before, stop_after=2) is None
+    first = phone.applied["video"]
+    assert refused(10022, phone.upload, VIDEO, now).retcode == retcode
+    # By then the phone has forgotten the session.
+    data = phone.upload(VIDEO, now)
+    assert phone.applied["video"] != first
+    assert stored(gateway, data) == VIDEO
+    assert ("cover" in data) == (now is not None)
+    if now is not None:
+        assert stored(gateway, data, "cover") == now
+
+
+@pytest.mark.parametrize("sdk", [IOS, Android])
+def test_a_phone_that_names_a_video_anew_goes_on(gateway, sdk):
+    phone = sdk(gateway, signer(gateway))
+    assert phone.upload(VIDEO, COVER, stop_after=2, name="IMG_1") is None
+    first = phone.applied["video"]
+    # The picker of photos makes another copy each time, and the cover was made anew.
+    cover = COVER[::-1]
+    data = phone.upload(VIDEO, cover, name="IMG_2")
+    assert phone.applied["video"] == first
+    assert stored(gateway, data) == VIDEO and stored(gateway, data, "cover") == cover
+
+
+def test_files_of_another_session_are_not_resumed(gateway):
+    client = VodJS(gateway, signer(gateway))
+    made = client.upload(b"abc", b"c")
+    client.apply(announced(3, 1))
+    media = {"vodSessionKey": client.applied["vodSessionKey"]}
+    client.apply({"fileId": made["fileId"], "coverName": "n", "coverType": "png", "coverSize": 1})
+    cover = {"vodSessionKey": client.applied["vodSessionKey"]}
+    cover_file = {"coverName": "n", "coverType": "png", "coverSize": 1}
+    for wanted in [
+        media,
+        media | announced(3, 1),
+        media | announced(3, 1) | {"videoType": "MP4", "videoName": "w"},
+        media | {"videoName": "v", "videoType": "mp4", "coverType": "jpg"},
+        cover,
+        cover | cover_file | {"fileId": made["fileId"]},
+    ]:
+        client.apply(wanted)
+    for wanted in [
+        media | announced(4, 1),
+        media | announced(3, 2),
+        media | announced(3),
+        media | announced(3, 1) | {"videoType": "mov"},
+        media | announced(3, 1) | {"coverType": "png"},
+        media | cover_file,
+        media | {"fileId": made["fileId"]},
+        cover | announced(3, 1),
+        cover | cover_file | {"fileId": "1764000000000000000"},
+    ]:
+        refused(10022, client.apply, wanted)
+    # A refusal ends nothing.
+    client.apply(media)
+    client.send_file(client.applied["video"]["storagePath"], b"abc")
+    client.send_file(client.applied["cover"]["storagePath"], b"c")
+    client.commit()
 
 
 def test_a_commit_can_be_repeated(gateway):
@@ -325,11 +397,30 @@ def test_signatures_that_are_refused(gateway):
         "subject": {"sluiceSubject": "a\nb"},
         "no subject": {"sluiceSubject": ""},
         "size": {"sluiceMaxBytes": "many"},
+        "types": {"sluiceContentTypes": "video"},
+        "application": {"vodSubAppId": -1},
+        "region": {"storageRegion": "../x"},
+        "long region": {"storageRegion": "a" * 65},
+        "source": {"sourceContext": "ü" * 251},
+        "session": {"sessionContext": "x" * 1001},
+        "class": {"classId": -1},
+        "priority": {"taskPriority": 11},
+        "notification": {"taskNotifyMode": "Later"},
     }
     wrong |= {name: encoded(own(gateway, **change)[0], key) for name, change in changes.items()}
     assert {name: code(signature) for name, signature in wrong.items()} == dict.fromkeys(wrong, 10004)
     assert code(encoded(own(gateway, currentTimeStamp=now - 20, expireTime=now - 10)[0], key)) == 10010
     assert code("") == 10004 and code(None) == 10004
+    # The longest contexts; and what backends sign that have nothing to say.
+    good = {"sourceContext": "ü" * 250, "sessionContext": "x" * 1000, "taskPriority": -10, "classId": 0}
+    assert code(encoded(own(gateway, **good)[0], key)) == 0
+    optional = ["classId", "procedure", "taskPriority", "taskNotifyMode", "sourceContext", "oneTimeValid"]
+    optional += ["vodSubAppId", "sessionContext", "storageRegion"]
+    for values in [dict.fromkeys(optional, ""), {"vodSubAppId": 0}]:
+        client = VodJS(gateway, lambda values=values: encoded(own(gateway, **values)[0], key))
+        data = client.apply(announced(1))
+        assert (data["appId"], data["storageRegionV5"]) == (1500000000, "ap-guangzhou")
+        assert data["video"]["storagePath"].startswith("/vod/1500000000/")
     # Both encodings of a space.
     for space in [b"a+b", b"a%20b"]:
         assert code(encoded(text + b"&sourceContext=" + space, key)) == 0
@@ -342,6 +433,24 @@ def test_phones_report_an_expired_signature(gateway):
         client = sdk(gateway, lambda: encoded(text, key))
         client.prepare = lambda: None
         assert refused(10010, client.upload, b"1").retcode == 1020
+
+
+def test_phones_report_any_refused_commit_alike(gateway):
+    """Also 10010: 1020 and 1002 come from the begin of an upload alone."""
+    now = int(time.time())
+    good, key = own(gateway)
+    expired, _ = own(gateway, currentTimeStamp=now - 20, expireTime=now - 10)
+    for sdk in [IOS, Android]:
+        for text, secret, code in [(expired, key, 10010), (good, "x", 10004)]:
+            client = sdk(gateway, lambda: encoded(good, key))
+            send = client.send_video
+
+            def sent(*arguments, client=client, send=send, text=text, secret=secret):
+                client.signature = lambda: encoded(text, secret)
+                return send(*arguments)
+
+            client.send_video = sent
+            assert refused(code, client.upload, b"1").retcode == 1006
 
 
 def test_phones_report_what_the_gateway_refuses(gateway):

@@ -7,6 +7,8 @@ package import Signing
 package struct CloudCall: Sendable {
     /// Maximum content, in bytes.
     package static let maximumContent = 64 << 10
+    /// Maximum content of a call that sends an HLS playlist, in bytes: some 20,000 segments.
+    package static let maximumManifest = 1 << 20
 
     package let id: String
     package let head: RequestHead
@@ -114,16 +116,18 @@ package struct CloudCall: Sendable {
 
     /// The content, of which more than the maximum is not read.
     private static func content(of request: Request) async -> (bytes: [UInt8], problem: Problem?) {
+        let isManifest = request.head.fields["X-TC-Action"] == "ParseStreamingManifest"
+        let maximum = isManifest ? maximumManifest : maximumContent
         var bytes: [UInt8] = []
         do throws(SourceFailure) {
-            while bytes.count <= maximumContent, let piece = try await request.body.next(maximum: 65536) {
+            while bytes.count <= maximum, let piece = try await request.body.next(maximum: 65536) {
                 bytes += piece
             }
         } catch {
             return (bytes, Problem(text: "The content cannot be read."))
         }
-        let isTooLarge = bytes.count > maximumContent
-        return (bytes, isTooLarge ? Problem(text: "The content is larger than \(maximumContent >> 10) KiB.") : nil)
+        let isTooLarge = bytes.count > maximum
+        return (bytes, isTooLarge ? Problem(text: "The content is larger than \(maximum >> 10) KiB.") : nil)
     }
 
     private static func form(_ content: [UInt8]) throws(Problem) -> [SigningField] {

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPWire
 import Testing
 
 @testable import TencentVOD
@@ -33,6 +34,20 @@ struct UGCFieldsTests {
     )
     func sizes(size: String) {
         #expect(throws: VODFailure.self) { try file(#"{"videoType":"mp4","videoSize":\#(size)}"#) }
+    }
+
+    @Test(
+        "the SDK for iOS is known by what its calls have",
+        arguments: [
+            (["User-Agent": "Film/1 CFNetwork/1494.0.7 Darwin/23.4.0"], true),
+            (["User-Agent": "Film/3 (iPhone; iOS 17)"], true),
+            ([:], true), (["User-Agent": "curl/8", "originalBody": "{}"], true),
+            (["User-Agent": "okhttp/3.12.6"], false), (["User-Agent": "Mozilla/5.0 (X11; Linux x86_64)"], false),
+            (["User-Agent": "python-requests/2"], false),
+        ] as [(HTTPFields, Bool)]
+    )
+    func iOS(_ fields: HTTPFields, _ isIOS: Bool) {
+        #expect(UGCHandler.isIOS(fields) == isIOS)
     }
 
     @Test("ids have 19 digits and are in the order of time")

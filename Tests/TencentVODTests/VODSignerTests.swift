@@ -93,6 +93,71 @@ struct VODSignerTests {
         #expect(code == .invalidSignature)
     }
 
+    @Test("what a backend signs by itself is checked like what it sends")
+    func parameters() async throws {
+        let bench = try VODBench()
+        func code(_ change: (inout VODSigner) -> Void) async throws -> String? {
+            var signer = try await bench.signer()
+            change(&signer)
+            do throws(VODFailure) {
+                try signer.checkParameters()
+                return nil
+            } catch {
+                #expect(error.code == .invalidSignature)
+                return String(error.message.dropFirst("invalid signature: ".count).prefix { $0 != " " })
+            }
+        }
+        func wrong(_ change: (inout TencentUploadSignature.Parameters) -> Void) async throws -> String? {
+            try await code { signer in
+                var parameters = signer.parameters
+                change(&parameters)
+                signer = VODSigner(
+                    parameters: parameters,
+                    id: signer.id,
+                    secretKey: signer.secretKey,
+                    owner: signer.owner,
+                    issuer: signer.issuer,
+                    maximumBytes: nil,
+                    contentTypes: []
+                )
+            }
+        }
+        #expect(try await wrong { _ in } == nil)
+        #expect(
+            try await wrong {
+                $0.classID = 0
+                $0.taskPriority = -10
+                $0.taskNotifyMode = "None"
+                $0.sourceContext = String(repeating: "ü", count: 250)
+                $0.sessionContext = String(repeating: "ü", count: 1000)
+                $0.vodSubAppID = .max
+                $0.storageRegion = String(repeating: "a", count: 64)
+            } == nil
+        )
+        #expect(try await wrong { $0.classID = -1 } == "classId")
+        #expect(try await wrong { $0.taskPriority = 11 } == "taskPriority")
+        #expect(try await wrong { $0.taskPriority = -11 } == "taskPriority")
+        #expect(try await wrong { $0.taskNotifyMode = "finish" } == "taskNotifyMode")
+        #expect(try await wrong { $0.sourceContext = String(repeating: "ü", count: 251) } == "sourceContext")
+        #expect(try await wrong { $0.sessionContext = String(repeating: "x", count: 1001) } == "sessionContext")
+        #expect(try await wrong { $0.vodSubAppID = -1 } == "vodSubAppId")
+        for region in ["../x", "AP", "a.b", "", String(repeating: "a", count: 65)] {
+            #expect(try await wrong { $0.storageRegion = region } == "storageRegion", "\(region)")
+        }
+    }
+
+    @Test("the sub-application 0 is none")
+    func noApplication() async throws {
+        let place = VODPlace(TencentSettings())
+        let named = ["\(Self.sub)"]
+        let found = try await owner(KeyLimits(), application: 0, subject: nil, applications: named)
+        #expect(found.application == place.appID)
+        // Also for what a key may mint, which would not be asked about again.
+        #expect(place.reach(0) == place.reach(nil) && place.reach(0) == place.reach(place.appID))
+        let limits = KeyLimits(prefixes: ["vod/0/"])
+        #expect(!place.allows(limits, 0) && !place.allows(limits, nil))
+    }
+
     @Test("a user owns what is of the same application and user; a server what its key allows")
     func owners() async throws {
         let bench = try VODBench()

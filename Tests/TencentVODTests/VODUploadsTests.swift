@@ -391,6 +391,160 @@ struct VODUploadsTests {
         _ = try await bench.uploads.commit(used.sessionKey, by: signer)
     }
 
+    // MARK: Files named again
+
+    @Test("a session goes on for its own files only")
+    func namedFiles() async throws {
+        func file(_ type: String, _ size: Int64?, name: String = "other") -> VODNewFile {
+            VODNewFile(name: name, type: type, size: size)
+        }
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let both = try await bench.uploads.begin(VODBench.both, region: nil, by: signer)
+        let one = try await bench.uploads.begin(VODBench.video, region: nil, by: signer)
+        let unknown = VODRequest.media(file("mp4", nil), cover: file("jpg", nil))
+        let open = try await bench.uploads.begin(unknown, region: nil, by: signer)
+        let made = try await bench.committed(by: signer)
+        let replaced = VODRequest.cover(file("png", 1), of: made.session.fileID)
+        let cover = try await bench.uploads.begin(replaced, region: nil, by: signer)
+        let (video, image) = (file("MP4", 3), file("jpg", 2))
+        for (applied, named, isSame) in [
+            (both, VODNamedFiles(), true),
+            (both, VODNamedFiles(video: video, cover: image), true),
+            (both, VODNamedFiles(video: file("mp4", nil), cover: file("JPG", nil)), true),
+            (both, VODNamedFiles(video: video), false),
+            (both, VODNamedFiles(cover: image), false),
+            (both, VODNamedFiles(video: video, cover: file("jpg", 3)), false),
+            (both, VODNamedFiles(video: video, cover: file("png", 2)), false),
+            (both, VODNamedFiles(video: file("mp4", 4), cover: image), false),
+            (both, VODNamedFiles(video: file("mov", 3), cover: image), false),
+            (both, VODNamedFiles(video: video, cover: image, replacing: "1"), false),
+            (one, VODNamedFiles(video: video), true),
+            (one, VODNamedFiles(video: video, cover: image), false),
+            (open, VODNamedFiles(video: video, cover: image), true),
+            (open, VODNamedFiles(video: video), false),
+            (cover, VODNamedFiles(), true),
+            (cover, VODNamedFiles(cover: file("png", 1)), true),
+            (cover, VODNamedFiles(cover: file("png", 1), replacing: made.session.fileID), true),
+            (cover, VODNamedFiles(cover: file("png", 1), replacing: both.session.fileID), false),
+            (cover, VODNamedFiles(video: video, cover: file("png", 1)), false),
+        ] {
+            let code = try await bench.code {
+                let resumed = try await bench.uploads.resume(applied.sessionKey, for: named, by: signer)
+                #expect(resumed.session.files.map(\.key) == applied.session.files.map(\.key))
+                #expect(resumed.session.files.map(\.size) == applied.session.files.map(\.size))
+            }
+            #expect(code == (isSame ? nil : .invalidSession), "\(named)")
+        }
+        // The last name that the app gave it.
+        let resumed = try await bench.uploads.resume(both.sessionKey, by: signer).session
+        #expect(resumed.video?.name == "other" && resumed.video?.type == "mp4" && resumed.cover?.name == "other")
+    }
+
+    @Test("a one-time signature with other files begins another upload")
+    func namedFilesOfOneTimeSignature() async throws {
+        let bench = try VODBench()
+        let first = try await bench.uploads.begin(VODBench.video, region: nil, by: try await bench.signer())
+        let once = try await bench.oneTimeSigner()
+        let named = VODNamedFiles(video: VODNewFile(name: "v", type: "mp4", size: 4))
+        let code = try await bench.code {
+            _ = try await bench.uploads.resume(first.sessionKey, for: named, by: once)
+        }
+        #expect(code == .invalidSession)
+        _ = try await bench.uploads.begin(VODBench.video, region: nil, by: once)
+    }
+
+    // MARK: Playlists
+
+    private static let playlist = VODRequest.media(
+        VODNewFile(name: "v", type: "m3u8", size: nil),
+        cover: VODNewFile(name: "c", type: "jpg", size: nil)
+    )
+
+    private func server(_ bench: VODBench) async throws -> VODSigner {
+        var signer = try await bench.signer()
+        signer.serverLimits = KeyLimits()
+        return signer
+    }
+
+    /// A file below the directory of a session.
+    private func segment(_ path: String, _ session: VODSession, size: Int64 = 1) throws -> VODFile {
+        let directory = try #require(session.segments)
+        return VODFile(key: directory.key + path, name: "", type: "ts", size: size)
+    }
+
+    @Test("the files of a playlist belong to its media")
+    func segments() async throws {
+        let bench = try VODBench()
+        let signer = try await server(bench)
+        let applied = try await bench.sent(Self.playlist, by: signer)
+        let session = applied.session
+        for (path, size) in [("a.ts", 10), ("sub/b.ts", 20)] as [(String, Int64)] {
+            try await bench.put(try segment(path, session, size: size), of: session)
+        }
+        let open = try await bench.beginParts(try segment("sub/c.ts", session), of: session, by: signer)
+        let media = try await bench.uploads.commit(applied.sessionKey, by: signer).media
+        // Without the cover.
+        #expect(media.video.size == 31 && media.md5 == nil)
+        // Its right has ended, also for segments.
+        #expect(try await bench.services.uploads.recorded(open.id).state == .terminated)
+        for path in ["a.ts", "d.ts"] {
+            let file = try segment(path, session)
+            let code = try await refusal { try await bench.send([2, 2], as: file, of: session, by: signer) }
+            #expect(code == .conditionFailed)
+        }
+        #expect(try await bench.keys().count == 4)
+        // The end of the session takes nothing away; a deletion everything.
+        let other = try await bench.committed(by: try await bench.signer())
+        try await bench.cleanUp()
+        #expect(try await bench.keys().count == 6)
+        #expect(try await bench.delete(session))
+        #expect(try await bench.keys() == Set(other.session.files.map(\.key)))
+    }
+
+    @Test("wherever the gateway dies while a playlist is deleted, or its session ends, the rest is removed")
+    func crashWithSegments() async throws {
+        for isCommitted in [true, false] {
+            try await VODBench.afterEachCall { bench, calls in
+                let signer = try await server(bench)
+                let applied = try await bench.sent(Self.playlist, by: signer)
+                for path in ["a.ts", "sub/b.ts"] {
+                    try await bench.put(try segment(path, applied.session), of: applied.session)
+                }
+                let kept = try await bench.committed(by: try await bench.signer())
+                let isOver: Bool
+                if isCommitted {
+                    _ = try await bench.uploads.commit(applied.sessionKey, by: signer)
+                    (_, isOver) = await bench.dying(afterCalls: calls) { try await bench.delete(applied.session) }
+                    // It may have died before the deletion began.
+                    _ = try await bench.delete(applied.session)
+                } else {
+                    bench.clock.advance(by: 3 * day)
+                    (_, isOver) = await bench.dying(afterCalls: calls) { try await bench.uploads.removeExpired() }
+                }
+                try await bench.cleanUp()
+                #expect(try await bench.keys() == Set(kept.session.files.map(\.key)), "\(calls)")
+                return isOver
+            }
+        }
+    }
+
+    @Test("certificates of servers cover the files of a playlist, and no others those of another file")
+    func certificates() async throws {
+        let bench = try VODBench()
+        for (signer, type, covers) in [
+            (try await server(bench), "m3u8", true), (try await server(bench), "M3U8", true),
+            (try await server(bench), "mpd", true), (try await server(bench), "mp4", false),
+            (try await bench.signer(), "m3u8", false),
+        ] {
+            let request = VODRequest.media(VODNewFile(name: "v", type: type, size: nil), cover: nil)
+            let session = try await bench.uploads.begin(request, region: nil, by: signer).session
+            let key = try #require(session.video?.key)
+            let directory = try #require(key.range(of: "f0.")).lowerBound
+            #expect(session.segments?.key == (covers ? String(key[..<directory]) : nil), "\(type)")
+        }
+    }
+
     // MARK: Covers
 
     @Test("wherever the gateway dies while a cover is replaced, the old one is removed in the end, and no other")

@@ -86,6 +86,7 @@ class Client:
 
     # Header fields that it signs besides those that a request needs.
     signs_host = True
+    agent = None
 
     def __init__(self, server, signature, backup=None):
         """`signature`: a function, as most SDKs take it. `backup`: the second host of the calls."""
@@ -94,6 +95,8 @@ class Client:
         self.backup = backup
         self.session = requests.Session()
         self.session.trust_env = False
+        if self.agent:
+            self.session.headers["User-Agent"] = self.agent
         self.applied = None
 
     # Calls
@@ -377,6 +380,7 @@ class IOS(Phone):
                 "originalBody": json.dumps(body).encode(),
                 "Host": "vod2.qcloud.com",
                 "Accept-Encoding": "gzip",
+                "User-Agent": "Film/1.0 CFNetwork/1494.0.7 Darwin/23.4.0",
             },
             timeout=30,
         )
@@ -386,6 +390,8 @@ class IOS(Phone):
 
 
 class Android(Phone):
+    agent = "okhttp/3.12.6"
+
     def retcode_of_apply(self, code):
         return 1020 if code == 10010 else 1001
 

@@ -88,11 +88,13 @@ package struct COSVerifier: Sendable {
         _ headers: RequestHeaders
     ) throws(RequestSignatureFailure) -> (parts: [SigningField], isQuery: Bool) {
         let inQuery = request.query.filter { names.contains($0.name) }
-        guard let authorization = try headers.single("authorization") else {
+        let whole = try request.query.filter(isWhole).optional("sign")
+        let field = try headers.single("authorization")
+        guard [field != nil, whole != nil, !inQuery.isEmpty].count(where: { $0 }) <= 1 else { throw .twoSignatures }
+        guard let authorization = field ?? whole else {
             guard !inQuery.isEmpty else { throw .noSignature }
             return (inQuery, true)
         }
-        guard inQuery.isEmpty else { throw .twoSignatures }
         var text = authorization
         // Some clients escape the whole header.
         if !text.utf8.contains(UInt8(ascii: "&")) {
@@ -109,7 +111,12 @@ package struct COSVerifier: Sendable {
                 )
             )
         }
-        return (parts, false)
+        return (parts, whole != nil)
+    }
+
+    /// Whether a parameter has what would be in `Authorization`: the SDK for PHP presigns so.
+    package static func isWhole(_ parameter: SigningField) -> Bool {
+        parameter.name == "sign" && parameter.value.hasPrefix("q-")
     }
 
     static func check(

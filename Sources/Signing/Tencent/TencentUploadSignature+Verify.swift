@@ -82,13 +82,19 @@ extension TencentUploadSignature {
 }
 
 extension TencentUploadSignature.Parameters {
+    /// Names of which nothing is meant by an empty value: backends write it where they have nothing to say.
+    private static let optional: Set<String> = [
+        "classId", "procedure", "taskPriority", "taskNotifyMode", "sourceContext", "oneTimeValid", "vodSubAppId",
+        "sessionContext", "storageRegion",
+    ]
+
     /// Parses the decoded pairs of a signature.
     ///
     /// - Throws: `.missingParameter`, `.notAnInteger`, `.outOfRange`.
     init(_ fields: [TencentUploadSignature.Field]) throws(SignatureFailure) {
         var required: [String: Int64] = [:]
         self.init(secretID: "", currentTimeStamp: 0, expireTime: 0, random: 0)
-        for field in fields {
+        for field in fields where !field.value.isEmpty || !Self.optional.contains(field.name) {
             switch field.name {
             case "secretId": secretID = field.value
             case "currentTimeStamp", "expireTime", "random": required[field.name] = try field.integer()

@@ -213,6 +213,23 @@ package final class ObjectService: Sendable {
         }
     }
 
+    /// Removes all objects whose keys begin with that of `directory`.
+    ///
+    /// - Throws: As `removeObject`; a repeated call continues.
+    package func removeObjects(below directory: ObjectName) async throws(UploadError) {
+        var last: String?
+        while true {
+            let page = try await objects(
+                ObjectQuery(bucket: directory.bucket, prefix: directory.key, after: last, limit: 100)
+            )
+            for object in page {
+                last = object.key
+                _ = try await removeObject(ObjectName(bucket: directory.bucket, key: object.key))
+            }
+            if page.count < 100 { return }
+        }
+    }
+
     /// Ends a right to write, and the uploads in parts that were begun under it and are open.
     ///
     /// When it returns, the objects of the right no longer change: no request that it admitted stores anything, also none
@@ -221,13 +238,19 @@ package final class ObjectService: Sendable {
     /// - Parameters:
     ///   - right: See `WritingRight`.
     ///   - names: Its objects.
+    ///   - directory: Bucket, and the beginning of the keys, of all its objects, if it is not for `names` alone.
     ///   - end: When the last of its credentials expires.
     /// - Throws: `.busy`, `.storageFull`, `.storageFailure`; a repeated call continues.
-    package func endRight(_ right: String, to names: [ObjectName], until end: Date) async throws(UploadError) {
+    package func endRight(
+        _ right: String,
+        to names: [ObjectName],
+        below directory: ObjectName? = nil,
+        until end: Date
+    ) async throws(UploadError) {
         try await context.reporting(nil) { () async throws(UploadError) in
             try context.checkWritable()
             try await state.endRight(right, recordedUntil: max(end, WritingRight.recorded(from: context.now)))
-            for name in names {
+            for name in directory.map({ [$0] }) ?? names {
                 var last: Upload?
                 while true {
                     let query = PartUploadQuery(
@@ -238,7 +261,8 @@ package final class ObjectService: Sendable {
                         limit: 100
                     )
                     let page = try await state.partUploads(query)
-                    for upload in page where upload.objectName == name && upload.principal == right {
+                    for upload in page
+                    where upload.principal == right && (directory != nil || upload.objectName == name) {
                         do throws(UploadError) {
                             try await uploads.terminate(upload.id, .open, asking: false)
                         } catch  where [.notFound, .gone, .notOpen].contains(error.code) {
@@ -246,7 +270,7 @@ package final class ObjectService: Sendable {
                         }
                     }
                     last = page.last
-                    guard page.count == 100, last?.key == name.key else { break }
+                    guard page.count == 100, directory != nil || last?.key == name.key else { break }
                 }
             }
         }

@@ -43,7 +43,7 @@ struct ObjectBench {
             publicRead: publicRead,
             cors: cors,
             callbacks: callbacks,
-            baseURL: { _ in "http://s3.example.org" },
+            baseURL: { "http://\($0.head.fields["Host"] ?? "s3.example.org")" },
             clock: clock
         ) { blob, range, _ in
             guard case .file(let file) = blob.content else { return .empty }

@@ -3,6 +3,7 @@ import Digests
 import Foundation
 import HTTPWire
 import Signing
+import SluiceTesting
 import Testing
 import UploadCore
 import UploadModel
@@ -116,6 +117,150 @@ struct COSEndpointTests {
         let copy = try await bench.send("PUT", "/bucket-1/b", by: .cos, source)
         #expect(copy.element("ETag") == Self.hello.tag.replacing("\"", with: "&quot;"))
         #expect(try await bench.send("HEAD", "/bucket-1/b", by: .cos).fields["x-cos-meta-b"] == "2")
+    }
+
+    @Test("responses name the server, as the SDK for Android wants it before it corrects its clock")
+    func server() async throws {
+        let bench = try await ObjectBench()
+        let early = bench.clock.now.addingTimeInterval(7200)
+        for (date, outcome) in [(bench.clock.now, "404 NoSuchKey"), (early, "403 RequestTimeTooSkewed")] {
+            let response = await bench.send(try bench.signed("GET", "/bucket-1/k", by: .cos, at: date))
+            #expect(response.outcome == outcome && response.fields["Server"] == "tencent-cos")
+        }
+        #expect(try await bench.send("PUT", "/bucket-1/k", by: .cos).fields["Server"] == "tencent-cos")
+        #expect(try await bench.send("GET", "/bucket-1/k").fields["Server"] == nil)
+        #expect(try await bench.send("GET", "/bucket-1/k", by: .ossV4).fields["Server"] == nil)
+    }
+
+    @Test("a presigned URL of the SDK for PHP")
+    func presignedByPHP() async throws {
+        let bench = try await ObjectBench(publicRead: PublicRead([try #require(PublicRead.Rule("bucket-1"))]))
+        func send(_ method: String, _ change: (String) -> String = { $0 }) async throws -> String {
+            var head = try bench.signed(method, "/bucket-1/k", by: .cos, content: [1])
+            let text = change(try #require(head.fields["Authorization"]))
+            head.fields["Authorization"] = nil
+            head.target = try RequestTarget(parsing: "/bucket-1/k?sign=\(PercentEncoding.encode(text))")
+            return await bench.send(head, [1]).outcome
+        }
+        #expect(try await send("PUT") == "200")
+        #expect(try await send("GET") == "200")
+        // A wrong signature is no reason to take it for none.
+        #expect(
+            try await send("GET") { $0.replacing("q-signature=", with: "q-signature=0").dropLast().description }
+                == "403 SignatureDoesNotMatch"
+        )
+    }
+
+    @Test("the location of a completed object has the bucket once")
+    func locations() async throws {
+        let bench = try await ObjectBench()
+        let session = try bench.issuer.session(bench.grant(), for: .tencent)
+        let forwarded = "bucket-1.cos.ap-x.myqcloud.com"
+        for (prefix, host, location) in [
+            ("/", "bucket-1.s3.example.org", "http://bucket-1.s3.example.org/a/%C3%BC%201"),
+            ("/", "bucket-1.s3.example.org:9000", "http://bucket-1.s3.example.org:9000/a/%C3%BC%201"),
+            ("//", "bucket-1.s3.example.org", "http://bucket-1.s3.example.org/a/%C3%BC%201"),
+            // None of the names of the endpoint.
+            ("/", "bucket-1.cos.ap-x.myqcloud.com", "http://bucket-1.cos.ap-x.myqcloud.com/a/%C3%BC%201"),
+            ("/bucket-1/", "bucket-1.other.example", "http://bucket-1.other.example/bucket-1/a/%C3%BC%201"),
+            ("/bucket-1/", "s3.example.org", "http://s3.example.org/bucket-1/a/%C3%BC%201"),
+            ("/", "127.0.0.1:9000", "http://127.0.0.1:9000/bucket-1/a/%C3%BC%201"),
+            ("/", forwarded, "http://\(forwarded)/a/%C3%BC%201"),
+        ] {
+            let target = "\(prefix)a/%C3%BC%201"
+            let id = try await bench.begin(target, session, by: .cos, ["Host": host])
+            let part = try await bench.send(
+                "PUT",
+                "\(target)?partNumber=1&uploadId=\(id)",
+                session,
+                by: .cos,
+                ["Host": host],
+                content: [1]
+            )
+            let tag = try #require(part.fields["ETag"])
+            let document = Array(
+                "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>\(tag)</ETag></Part></CompleteMultipartUpload>"
+                    .utf8
+            )
+            var head = try bench.signed(
+                "POST",
+                "\(target)?uploadId=\(id)",
+                session,
+                by: .cos,
+                ["Host": host],
+                content: document
+            )
+            if host == forwarded {
+                head.fields["Host"] = "vod.example.org"
+                head.fields["Vod-Forward-Cos"] = host
+            }
+            #expect(await bench.send(head, document).element("Location") == location, "\(prefix) \(host)")
+        }
+    }
+
+    @Test("a key that begins with slashes is the one without them", arguments: Signature.cosBoth)
+    func leadingSlashes(_ signature: Signature) async throws {
+        let bench = try await ObjectBench()
+        let session = try bench.issuer.session(bench.grant(), for: .tencent)
+        let own: HTTPFields = ["Host": "bucket-1.s3.example.org"]
+        // In the host; in the path; in neither, so that it is that of the credentials.
+        for (target, fields) in [
+            ("//a/1", own), ("///a/1", own), ("/%2Fa/1", own), ("/bucket-1//a/1", [:]), ("//a/1", [:]),
+        ] {
+            let response = try await bench.send("PUT", target, session, by: signature, fields)
+            #expect(response.outcome == "200", "\(target)")
+            let name = ObjectName(bucket: "bucket-1", key: "a/1")
+            #expect(try await bench.services.objects.removeObject(name), "\(target)")
+        }
+        // Nothing outside of what the credentials allow.
+        for target in ["//b/1", "//bucket-1/b/1"] {
+            #expect(try await bench.send("PUT", target, session, by: signature, own).outcome == "403 AccessDenied")
+        }
+
+        let piece = Array("hello".utf8)
+        let id = try await bench.begin("//a/k", session, by: signature, own)
+        let uploads = try await bench.send("GET", "/?uploads&prefix=/a/k", session, by: signature, own)
+        #expect(uploads.element("UploadId") == id)
+        let part = "//a/k?partNumber=1&uploadId=\(id)"
+        #expect(try await bench.send("PUT", part, session, by: signature, own, content: piece).outcome == "200")
+        let parts = try await bench.send("GET", "//a/k?uploadId=\(id)", session, by: signature, own)
+        #expect(parts.element("Size") == "5" && parts.element("Key") == "a/k")
+        let tag = Hexadecimal.encode(Digest.hash(piece, .md5))
+        let document =
+            "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>\(tag)</ETag></Part></CompleteMultipartUpload>"
+        let done = try await bench.send(
+            "POST",
+            "//a/k?uploadId=\(id)",
+            session,
+            by: signature,
+            own,
+            content: Array(document.utf8)
+        )
+        #expect(done.outcome == "200" && done.element("Key") == "a/k")
+        #expect(try await bench.send("HEAD", "//a/k", session, by: signature, own).outcome == "200")
+        let other = try await bench.begin("//a/k", session, by: signature, own)
+        #expect(try await bench.send("DELETE", "//a/k?uploadId=\(other)", session, by: signature, own).outcome == "204")
+    }
+
+    @Test("so are the source of a copy, a key in a list to delete, and the prefix of a list")
+    func leadingSlashesElsewhere() async throws {
+        let bench = try await ObjectBench()
+        #expect(try await bench.send("PUT", "/bucket-1/a", by: .cos, content: Array("hello".utf8)).outcome == "200")
+        let source: HTTPFields = ["x-cos-copy-source": "bucket-1.cos.ap-x.myqcloud.com//a"]
+        #expect(try await bench.send("PUT", "/bucket-1//b", by: .cos, source).element("ETag") != nil)
+        let listed = try await bench.send("GET", "/bucket-1?prefix=/b", by: .cos)
+        #expect(listed.element("Key") == "b")
+        let document = Array("<Delete><Object><Key>/b</Key></Object></Delete>".utf8)
+        let deleted = try await bench.send("POST", "/bucket-1?delete", by: .cos, content: document)
+        #expect(deleted.element("Key") == "/b")
+        #expect(try await bench.services.objects.object(ObjectName(bucket: "bucket-1", key: "b")) == nil)
+        // Other clients mean what they say.
+        for target in ["/bucket-1//c", "/bucket-1/c"] {
+            #expect(try await bench.send("PUT", target, content: [1]).outcome == "200")
+            #expect(try await bench.send("PUT", target, by: .ossV4, content: [1]).outcome == "200")
+        }
+        let all = try await bench.services.objects.objects(ObjectQuery(bucket: "bucket-1", limit: 10)).map(\.key)
+        #expect(all == ["/c", "a", "c"])
     }
 
     @Test("an unsigned liveness check works, and nothing else")

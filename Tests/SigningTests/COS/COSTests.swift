@@ -49,6 +49,34 @@ struct COSTests {
         return signed
     }
 
+    /// As the SDK for PHP presigns: with all that would be in the header.
+    func presignedWhole(_ request: SigningRequest) throws -> SigningRequest {
+        let fields = COSSigner(credentials: Self.credentials).sign(request, window: Self.window)
+        var signed = request
+        signed.query.insert(SigningField("sign", try #require(fields.last?.value)), at: 0)
+        return signed
+    }
+
+    @Test("a presigned URL can have the whole signature in one parameter")
+    func whole() throws {
+        let request = Self.request("GET", "/a b", [("uploads", "")], [])
+        let signed = try presignedWhole(request)
+        let claim = try verify(signed)
+        #expect(claim.isQuery && claim.signedParameters == ["uploads"])
+        var both = signed
+        both.query += presigned(request).query
+        #expect(throws: RequestSignatureFailure.twoSignatures) { try verify(both) }
+        both = self.signed(signed)
+        #expect(throws: RequestSignatureFailure.twoSignatures) { try verify(both) }
+        var changed = signed
+        changed.method = "PUT"
+        #expect(throws: RequestSignatureFailure.wrongSignature) { try verify(changed) }
+        // Of anybody else.
+        var other = self.signed(request)
+        other.query.append(SigningField("sign", "yes"))
+        try verify(other)
+    }
+
     @discardableResult
     func verify(
         _ request: SigningRequest,

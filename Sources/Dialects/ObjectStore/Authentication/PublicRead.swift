@@ -102,7 +102,7 @@ extension RequestHead {
         return !names.contains { Self.signatureFields.contains($0) || $0.hasSuffix("-security-token") }
             && !query.contains { item in
                 let name = item.name.lowercased()
-                return Self.parameters.contains(name)
+                return Self.parameters.contains(name) || COSVerifier.isWhole(SigningField(item.name, item.value))
                     || ["x-amz-", "x-oss-", "x-cos-", "q-"].contains(where: name.hasPrefix)
             }
     }

@@ -42,7 +42,7 @@ package struct CopySource: Sendable, Equatable {
             let slash = decoded.utf8.firstIndex(of: UInt8(ascii: "/"))
         else { throw .argument("x-amz-copy-source", text, message) }
         let bucket = String(Substring(decoded.utf8[..<slash]))
-        let key = String(Substring(decoded.utf8[decoded.utf8.index(after: slash)...]))
+        let key = request.vendor.key(String(Substring(decoded.utf8[decoded.utf8.index(after: slash)...])))
         guard !key.isEmpty else { throw .argument("x-amz-copy-source", text, message) }
         try S3Names.check(bucket: bucket)
         try S3Names.check(key: key)

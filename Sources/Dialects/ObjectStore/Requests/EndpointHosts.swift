@@ -1,4 +1,5 @@
 package import HTTPWire
+internal import Signing
 
 /// The host names of the endpoint, used to find the bucket in a request's address.
 ///
@@ -16,6 +17,9 @@ package struct EndpointHosts: Sendable {
             self.bucket = bucket
             self.key = key
         }
+
+        /// What a client of this vendor means by it.
+        func meant(to vendor: Vendor) -> Address { Address(bucket: bucket, key: vendor.key(key)) }
     }
 
     /// In lower case, without ports.
@@ -72,6 +76,13 @@ package struct EndpointHosts: Sendable {
             segments: spaced.segments
         )
         return addresses + self.addresses(of: other, bucket: bucket)
+    }
+
+    /// Whether the host of a URL begins with a bucket.
+    func names(_ bucket: String, inHostOf url: String) -> Bool {
+        guard let mark = url.firstRange(of: "://") else { return false }
+        let host = url[mark.upperBound...].prefix { $0 != "/" && $0 != ":" }.lowercased()
+        return !hosts.contains(host) && host.hasPrefix(bucket + ".")
     }
 
     /// The bucket in a host name, before one of the endpoint's names.

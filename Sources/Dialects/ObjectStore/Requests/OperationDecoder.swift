@@ -137,18 +137,27 @@ package enum OperationDecoder {
         case (.get, "acl"): return .getBucketACL(bucket)
         case (_, "acl"): throw ObjectError(.accessControlListNotSupported)
         case (.get, "bucketInfo") where head.vendor == .aliyun: return .getBucketInfo(bucket)
-        case (.get, "versions"): return .listObjects(try ObjectListing(versions: parameters, bucket: bucket))
+        case (.get, "versions"):
+            var listing = try ObjectListing(versions: parameters, bucket: bucket)
+            listing.prefix = head.vendor.key(listing.prefix)
+            return .listObjects(listing)
         case (_, "bucketInfo"), (_, "versions"): throw notAllowed("GET")
         case (_, "versioning"):
             throw ObjectError(
                 .notImplemented,
                 "Versions are not supported: leave the versioning of the bucket unchanged."
             )
-        case (.get, "uploads"): return .listMultipartUploads(try UploadListing(parameters, bucket: bucket))
+        case (.get, "uploads"):
+            var listing = try UploadListing(parameters, bucket: bucket)
+            listing.prefix = head.vendor.key(listing.prefix)
+            return .listMultipartUploads(listing)
         case (_, "location"), (_, "uploads"): throw notAllowed("GET")
         case (.post, "delete"): return .deleteObjects(bucket)
         case (_, "delete"): throw notAllowed("POST")
-        case (.get, _): return .listObjects(try ObjectListing(parameters, bucket: bucket))
+        case (.get, _):
+            var listing = try ObjectListing(parameters, bucket: bucket)
+            listing.prefix = head.vendor.key(listing.prefix)
+            return .listObjects(listing)
         case (.head, _): return .headBucket(bucket)
         case (.put, _): return .createBucket(bucket)
         case (.delete, _): return .deleteBucket(bucket)

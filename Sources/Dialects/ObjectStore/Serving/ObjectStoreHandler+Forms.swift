@@ -44,7 +44,7 @@ extension ObjectStoreHandler {
             }
         try caller.count()
         try await requireBucket(bucket)
-        guard let key = form["key"], !key.isEmpty else {
+        guard let key = form["key"].map(form.vendor.key), !key.isEmpty else {
             throw ObjectError.argument("key", nil, "Bucket POST must contain a field named 'key'.")
         }
         try S3Names.check(key: key)
@@ -74,7 +74,13 @@ extension ObjectStoreHandler {
         } catch {
             throw Self.refusal(error, under: grant, condition, for: form.vendor)
         }
-        let response = Self.response(form, name, object, baseURL(request), redirects: callback == nil)
+        let response = Self.response(
+            form,
+            name,
+            object,
+            location: location(of: name, for: request),
+            redirects: callback == nil
+        )
         return await self.response(callback, of: StoredObject(subject: subject, upload: object), with: response)
     }
 
@@ -172,17 +178,16 @@ extension ObjectStoreHandler {
     ///   - form: The fields sent with the file.
     ///   - name: Name of the object.
     ///   - object: The recorded object.
-    ///   - base: The URL of the endpoint.
+    ///   - location: The URL of the object.
     ///   - redirects: Whether the client may be redirected; not if an app provides the response.
     /// - Returns: The response, without the app's content.
     private static func response(
         _ form: PostForm,
         _ name: ObjectName,
         _ object: Upload,
-        _ base: String,
+        location: String,
         redirects: Bool
     ) -> Response {
-        let location = "\(base)/\(name.bucket)/\(path(name.key))"
         var response = Response(204, ["ETag": object.quotedTag(form.vendor), "Location": location])
         form.vendor.report(md5: object.attributes?.entityTag, in: &response.fields)
         form.vendor.report(crc64: object.attributes?.crc64, in: &response.fields)

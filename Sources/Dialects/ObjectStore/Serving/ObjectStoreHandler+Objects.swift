@@ -212,7 +212,7 @@ extension ObjectStoreHandler {
         var outcomes: [DeletionOutcome] = []
         var removals: [Removal] = []
         for (index, entry) in deletion.entries.enumerated() {
-            let name = ObjectName(bucket: bucket, key: entry.key)
+            let name = ObjectName(bucket: bucket, key: call.vendor.key(entry.key))
             do throws(ObjectError) {
                 if let problem = entry.problem { throw problem }
                 try call.authorize(.deleteObject, name)

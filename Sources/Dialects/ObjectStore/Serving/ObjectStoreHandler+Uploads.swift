@@ -145,7 +145,7 @@ extension ObjectStoreHandler {
         var response = Self.document(
             UploadDocuments.completed(
                 name,
-                location: "\(baseURL(call.request))/\(name.bucket)/\(Self.path(name.key))",
+                location: location(of: name, for: call.request),
                 entityTag: object.attributes?.entityTag ?? "",
                 checksum: object.attributes?.checksum,
                 parts: parts.count,
@@ -158,8 +158,17 @@ extension ObjectStoreHandler {
         return await self.response(call.callback, of: StoredObject(name, object, call), with: response)
     }
 
-    static func path(_ key: String) -> String {
-        PercentEncoding.encode(key) { PercentEncoding.isUnreserved($0) || $0 == UInt8(ascii: "/") }
+    /// The URL of an object, as the client of a request reaches it.
+    func location(of name: ObjectName, for request: Request) -> String {
+        var request = request
+        // A proxy of the vendor put the host of COS there.
+        if let field = FieldName(COSVerifier.forwardedHost), let host = request.head.fields[field] {
+            request.head.fields["Host"] = host
+        }
+        let base = baseURL(request)
+        let isNamed = endpoint.names(name.bucket, inHostOf: base) && !request.head.target.names(name)
+        let key = PercentEncoding.encode(name.key) { PercentEncoding.isUnreserved($0) || $0 == UInt8(ascii: "/") }
+        return isNamed ? "\(base)/\(key)" : "\(base)/\(name.bucket)/\(key)"
     }
 
     func abort(_ text: String, _ name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
@@ -196,6 +205,14 @@ extension ObjectStoreHandler {
         try await core(.upload) { () async throws(UploadError) in
             try await uploads.find(text, of: name, isOpen: isOpen)
         }
+    }
+}
+
+extension RequestTarget {
+    /// Whether the path has the bucket, although the host may look as if it had it.
+    fileprivate func names(_ name: ObjectName) -> Bool {
+        let path = segments.joined(separator: "/")
+        return path == name.bucket || path == "\(name.bucket)/" || path == "\(name.bucket)/\(name.key)"
     }
 }
 

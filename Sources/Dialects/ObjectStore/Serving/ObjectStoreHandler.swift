@@ -102,7 +102,7 @@ package struct ObjectStoreHandler: RequestHandler {
 
     private func understand(_ request: Request, _ vendor: Vendor) async throws(ObjectError) -> Asked {
         let head = request.head
-        let address = endpoint.address(of: head)
+        let address = endpoint.address(of: head).meant(to: vendor)
         if head.method == .post, address.key.isEmpty, vendor != .aws, OperationDecoder.isForm(head.fields) {
             return Asked(command: ObjectCommand(.postObject(address.bucket), vendor))
         }

@@ -41,7 +41,9 @@ extension ObjectAuthentication {
                 try Self.verifierCOS.verify(claim, credentials: credentials)
             }
         }
-        let addresses = try Self.addresses(of: head, at: endpoint, holder.identity.bucket, claim)
+        let addresses = try Self.addresses(of: head, at: endpoint, holder.identity.bucket, claim).map {
+            $0.meant(to: .tencent)
+        }
         try claim.checkCoverage(of: head, request.query)
         var address = addresses[0]
         if case .grant(let grant) = holder.identity {

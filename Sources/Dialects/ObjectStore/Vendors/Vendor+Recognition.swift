@@ -23,7 +23,8 @@ extension Vendor {
         func has(_ some: String...) -> Bool { some.contains(where: names.contains) }
         if has("X-Amz-Algorithm", "X-Amz-Signature", "AWSAccessKeyId") { return .aws }
         if has("OSSAccessKeyId", "x-oss-signature-version", "x-oss-credential", "x-oss-signature") { return .aliyun }
-        return has("q-sign-algorithm", "q-ak", "q-signature") ? .tencent : nil
+        let isWhole = items.contains { COSVerifier.isWhole(SigningField($0.name, $0.value)) }
+        return isWhole || has("q-sign-algorithm", "q-ak", "q-signature") ? .tencent : nil
     }
 
     private static func addressed(by head: RequestHead) -> Vendor? {

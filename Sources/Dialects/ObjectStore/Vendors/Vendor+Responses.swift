@@ -21,6 +21,7 @@ extension Vendor {
             fields = named
         }
         if let field = FieldName(fieldPrefix + "request-id") { fields[field] = requestID }
+        if let server = profile.server { fields["Server"] = server }
     }
 
     /// Adds the CRC-64 of a whole object or part, as OSS and COS do: an unsigned decimal number.

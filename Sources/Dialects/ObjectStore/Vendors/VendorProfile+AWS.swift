@@ -9,11 +9,13 @@ extension VendorProfile {
         copySource: .path,
         ranges: .http,
         directives: ["COPY": false, "REPLACE": true],
+        keepsLeadingSlashes: true,
         needsLength: true,
         reportsCRC64: false,
         reportsMD5: false,
         reportsObjectType: false,
         encodesMetadata: true,
+        server: nil,
         reportsTagOfWhole: false,
         documents: Documents(
             namespace: "http://s3.amazonaws.com/doc/2006-03-01/",

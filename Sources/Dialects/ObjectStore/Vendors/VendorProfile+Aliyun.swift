@@ -11,11 +11,13 @@ extension VendorProfile {
         copySource: .formEncodedPath,
         ranges: .firstWithin,
         directives: ["COPY": false, "REPLACE": true, "REPLACED": true],
+        keepsLeadingSlashes: true,
         needsLength: false,
         reportsCRC64: true,
         reportsMD5: true,
         reportsObjectType: true,
         encodesMetadata: false,
+        server: nil,
         reportsTagOfWhole: true,
         documents: Documents(
             namespace: nil,

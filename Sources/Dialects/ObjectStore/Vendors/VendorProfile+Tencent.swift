@@ -11,11 +11,15 @@ extension VendorProfile {
         copySource: .host,
         ranges: .http,
         directives: ["COPY": false, "REPLACE": true, "REPLACED": true],
+        // Keys must not begin with a slash (436/13324); the SDK for PHP sends the path of a VOD upload as it is.
+        keepsLeadingSlashes: false,
         needsLength: false,
         reportsCRC64: true,
         reportsMD5: false,
         reportsObjectType: false,
         encodesMetadata: false,
+        // The SDK for Android corrects its clock only by the date of such a response.
+        server: "tencent-cos",
         reportsTagOfWhole: true,
         documents: Documents(
             namespace: nil,

@@ -77,6 +77,8 @@ final class VendorProfile: Sendable {
     let ranges: RangeRule
     /// The values of the copy directive, and whether a copy then uses the request's values.
     let directives: [String: Bool]
+    /// Whether a key may begin with a slash.
+    let keepsLeadingSlashes: Bool
     /// Whether object content needs a length declared in advance.
     let needsLength: Bool
     /// Whether responses include the CRC-64 of objects and parts.
@@ -87,6 +89,8 @@ final class VendorProfile: Sendable {
     let reportsObjectType: Bool
     /// Whether non-ASCII metadata is sent as encoded words.
     let encodesMetadata: Bool
+    /// The name of the server in responses; `nil` for none.
+    let server: String?
     /// Whether responses for copies and completed uploads have the entity tag in a header field as well.
     let reportsTagOfWhole: Bool
     let documents: Documents
@@ -101,11 +105,13 @@ final class VendorProfile: Sendable {
         copySource: CopySourceForm,
         ranges: RangeRule,
         directives: [String: Bool],
+        keepsLeadingSlashes: Bool,
         needsLength: Bool,
         reportsCRC64: Bool,
         reportsMD5: Bool,
         reportsObjectType: Bool,
         encodesMetadata: Bool,
+        server: String?,
         reportsTagOfWhole: Bool,
         documents: Documents,
         errors: Errors
@@ -118,11 +124,13 @@ final class VendorProfile: Sendable {
         self.copySource = copySource
         self.ranges = ranges
         self.directives = directives
+        self.keepsLeadingSlashes = keepsLeadingSlashes
         self.needsLength = needsLength
         self.reportsCRC64 = reportsCRC64
         self.reportsMD5 = reportsMD5
         self.reportsObjectType = reportsObjectType
         self.encodesMetadata = encodesMetadata
+        self.server = server
         self.reportsTagOfWhole = reportsTagOfWhole
         self.documents = documents
         self.errors = errors
@@ -136,6 +144,11 @@ extension Vendor {
 
     /// Prefix of the vendor's own header fields.
     var fieldPrefix: String { profile.fields.prefix }
+
+    /// The key, or the prefix of keys, that a client means.
+    func key(_ text: String) -> String {
+        profile.keepsLeadingSlashes ? text : String(Substring(text.utf8.drop { $0 == UInt8(ascii: "/") }))
+    }
 
     /// A recorded entity tag in quotes, in the form that the vendor's clients receive.
     func quoted(_ entityTag: String) -> String { "\"\(profile.capitalizesTags ? entityTag.uppercased() : entityTag)\"" }

@@ -12,6 +12,7 @@ struct VODActions: Sendable {
     enum Action: String, Sendable, CaseIterable {
         case applyUpload = "ApplyUpload"
         case commitUpload = "CommitUpload"
+        case parseStreamingManifest = "ParseStreamingManifest"
         case describeMediaInfos = "DescribeMediaInfos"
         case searchMedia = "SearchMedia"
         case modifyMediaInfo = "ModifyMediaInfo"
@@ -25,7 +26,7 @@ struct VODActions: Sendable {
         /// The scope that an API key needs.
         var scope: Scope {
             switch self {
-            case .applyUpload, .commitUpload: .mint
+            case .applyUpload, .commitUpload, .parseStreamingManifest: .mint
             case .modifyMediaInfo, .pullUpload: .upload
             case .describeMediaInfos, .searchMedia, .describeSubAppIds, .describeTaskDetail, .pullEvents,
                 .confirmEvents:
@@ -33,6 +34,9 @@ struct VODActions: Sendable {
             case .deleteMedia: .delete
             }
         }
+
+        /// Whether it is about media or events of an application.
+        var isOfApplication: Bool { self != .describeSubAppIds && self != .parseStreamingManifest }
     }
 
     /// A call, for its response.
@@ -65,7 +69,8 @@ struct VODActions: Sendable {
         by caller: VODCaller,
         in context: Context
     ) async throws -> Response {
-        let named = try parameters.integer("SubAppId", in: 1...Int64.max)
+        // As in signatures.
+        let named = try parameters.integer("SubAppId", in: 0...Int64.max).flatMap { $0 == 0 ? nil : $0 }
         let application = named ?? uploads.place.appID
         guard uploads.place.has(application) else {
             throw parameters.wrong(
@@ -73,13 +78,14 @@ struct VODActions: Sendable {
                 "must be an application of this server (tencent.vodAppId, tencent.subApplications)"
             )
         }
-        guard action == .describeSubAppIds || uploads.place.allows(caller.limits, application) else {
+        guard !action.isOfApplication || uploads.place.allows(caller.limits, application) else {
             throw TencentCallFailure("UnauthorizedOperation", "The key may not act for this application (SubAppId).")
         }
         let id = context.requestID
         switch action {
         case .applyUpload: return try await applyUpload(&parameters, caller, named, id)
         case .commitUpload: return try await commitUpload(&parameters, caller, named, context)
+        case .parseStreamingManifest: return VODDocuments.manifest(try parameters.streamingManifest(), id)
         case .describeMediaInfos: return try await describe(&parameters, caller, application, context)
         case .searchMedia: return try await search(&parameters, caller, application, context)
         case .modifyMediaInfo: return try await modify(&parameters, caller, application, id)
@@ -152,8 +158,11 @@ struct VODActions: Sendable {
         var signed = signed(in: application)
         signed.classID = try parameters.integer("ClassId", in: 0...Int64.max)
         signed.procedure = try parameters.text("Procedure")
-        signed.sourceContext = try parameters.text("SourceContext", atMost: 250)
-        signed.sessionContext = try parameters.text("SessionContext", atMost: 1000)
+        signed.sourceContext = try parameters.text("SourceContext", atMost: SignatureRequest.sourceContextLength)
+        signed.sessionContext = try parameters.text(
+            "SessionContext",
+            atMost: SignatureRequest.sessionContextLength
+        )
         signed.storageRegion = region
         return signed
     }

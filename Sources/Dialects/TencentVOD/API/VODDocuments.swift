@@ -77,6 +77,15 @@ struct VODDocuments: Sendable {
         )
     }
 
+    private struct Manifest: Encodable {
+        let MediaSegmentSet: [String]
+        let RequestId: String
+    }
+
+    static func manifest(_ manifest: StreamingManifest, _ requestID: String) -> Response {
+        TencentCalls.response(Manifest(MediaSegmentSet: manifest.files, RequestId: requestID))
+    }
+
     private struct Nothing: Encodable {
         let RequestId: String
     }

@@ -142,11 +142,17 @@ struct VODLibrary: Sendable {
             let end = record.createdAt.addingTimeInterval(VODUploads.longestUpload)
             let names = found.content.keys.map { ObjectName(bucket: found.content.bucket, key: $0) }
             for session in [found.content.fileID, found.content.coverSession].compactMap({ $0 }) {
-                try await objects.endRight(VODSession.right(session), to: names, until: end)
+                try await objects.endRight(
+                    VODSession.right(session),
+                    to: names,
+                    below: found.content.segments,
+                    until: end
+                )
             }
             for object in found.content.keys {
                 _ = try await objects.removeObject(ObjectName(bucket: found.content.bucket, key: object))
             }
+            if let directory = found.content.segments { try await objects.removeObjects(below: directory) }
             // What remains keeps a commit that is under way, or is repeated, from making the media anew; by this time
             // its session has ended.
             _ = try await records.replace(found.replaced(by: found.content.remains, until: end).record)

@@ -3,7 +3,9 @@ internal import UploadModel
 /// Why a call of an upload SDK is refused; the response has status 200, this code and this message.
 ///
 /// The vendor publishes few codes. 10001, 10004 and 10010 are known from its SDKs; the others are this server's, in the
-/// same range. Every SDK starts afresh after any of them; 10010 tells apps to ask for another signature (retCode 1020).
+/// same range. After any of them in the response to `ApplyUploadUGC`, phones and the web SDK forget the session and start
+/// afresh; mini programs keep it and send it again. There 10010 tells the apps of phones to ask for another signature
+/// (retCode 1020); from `CommitUploadUGC` every code becomes retCode 1006.
 struct VODFailure: Error, Sendable, Equatable {
     enum Code: Int, Sendable, CaseIterable {
         case invalidRequest = 10001
@@ -11,7 +13,7 @@ struct VODFailure: Error, Sendable, Equatable {
         case signatureExpired = 10010
         /// A one-time signature that already admitted another upload.
         case signatureUsed = 10021
-        /// The session is unknown, has expired, or belongs to somebody else.
+        /// The session is unknown, has expired, belongs to somebody else, or is for other files.
         case invalidSession = 10022
         /// The upload is larger, or of another type, than the signature, the quota or the server allows.
         case notAllowed = 10023

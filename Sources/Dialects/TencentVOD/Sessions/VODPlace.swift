@@ -58,6 +58,9 @@ struct VODPlace: Sendable {
     /// The prefix of the keys of all media of an application.
     private static func directory(_ appID: Int64) -> String { "\(root)/\(appID)/" }
 
+    /// The application that a signature or call means: backends write 0 where they use no sub-application.
+    func application(_ named: Int64?) -> Int64 { named.flatMap { $0 == 0 ? nil : $0 } ?? appID }
+
     /// Whether signatures may name an application; if the operator named none, all are allowed.
     func has(_ application: Int64) -> Bool { applications.count == 1 || applications.contains(application) }
 
@@ -68,12 +71,12 @@ struct VODPlace: Sendable {
     ///   - appID: The application; `nil` for the one of signatures that name none.
     /// - Returns: Whether it may.
     func allows(_ limits: KeyLimits, _ appID: Int64?) -> Bool {
-        limits.allows(bucket: bucketName, key: Self.directory(appID ?? self.appID))
+        limits.allows(bucket: bucketName, key: Self.directory(application(appID)))
     }
 
     /// The objects of an application, for the check of what a key may mint.
     func reach(_ appID: Int64?) -> MintedRights.Reach {
-        .objects(bucket: bucketName, prefix: Self.directory(appID ?? self.appID))
+        .objects(bucket: bucketName, prefix: Self.directory(application(appID)))
     }
 
     /// The region's old short name, which some SDKs show; others keep their name.

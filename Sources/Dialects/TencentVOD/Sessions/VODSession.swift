@@ -14,6 +14,14 @@ struct VODFile: Sendable, Equatable, Codable {
     var size: Int64?
 }
 
+extension VODFile {
+    /// The directory of a manifest, in which the files that it names lie; `nil` for any other file.
+    fileprivate func segments(in bucket: String) -> ObjectName? {
+        guard ["m3u8", "mpd"].contains(type), let slash = key.utf8.lastIndex(of: UInt8(ascii: "/")) else { return nil }
+        return ObjectName(bucket: bucket, key: String(key[...slash]))
+    }
+}
+
 /// The application and user to whom sessions and media belong.
 struct VODOwner: Sendable, Equatable, Codable {
     /// The sub-application, or the application of signatures that name none.
@@ -72,6 +80,9 @@ struct VODSession: Sendable, Equatable, Codable {
 
     var files: [VODFile] { [video, cover].compactMap { $0 } }
 
+    /// Where further files may be stored: those that a playlist names, which an app's server sends along with it.
+    var segments: ObjectName? { source == .server ? video.flatMap { $0.segments(in: bucket) } : nil }
+
     /// What a commit ends.
     var right: String { Self.right(fileID, turn: turn) }
 
@@ -84,6 +95,40 @@ struct VODSession: Sendable, Equatable, Codable {
 
     /// The id of the media that a commit makes or changes.
     var mediaID: String { replacing ?? fileID }
+}
+
+/// The files that a client names when it resumes an upload; none of them if it only sends its session.
+struct VODNamedFiles: Sendable, Equatable {
+    var video: VODNewFile?
+    var cover: VODNewFile?
+    /// The media whose cover is replaced.
+    var replacing: String?
+}
+
+extension VODSession {
+    /// Whether a client may go on with this session for the files that it names.
+    ///
+    /// Phones find a session by its video alone and name all files again: one without a cover could never be committed if
+    /// the session has one, and for a new cover there is no path. Names may differ, because pickers of photos make another
+    /// copy each time.
+    func has(_ named: VODNamedFiles) -> Bool {
+        guard named.replacing == nil || named.replacing == replacing else { return false }
+        if named.video == nil, named.cover == nil { return true }
+        return Self.isSame(video, named.video) && Self.isSame(cover, named.cover)
+    }
+
+    private static func isSame(_ file: VODFile?, _ named: VODNewFile?) -> Bool {
+        guard let file, let named else { return file == nil && named == nil }
+        // What was not announced can be anything.
+        guard let size = file.size, let namedSize = named.size else { return file.type == named.type.lowercased() }
+        return file.type == named.type.lowercased() && size == namedSize
+    }
+
+    /// Takes over the names of files that are the same.
+    mutating func rename(_ named: VODNamedFiles) {
+        if let name = named.video?.name, !name.isEmpty { video?.name = name }
+        if let name = named.cover?.name, !name.isEmpty { cover?.name = name }
+    }
 }
 
 /// How media came here, in the words of the vendor's events.
@@ -139,6 +184,9 @@ struct VODMedia: Sendable, Equatable, Codable {
         labels = session.labels
         name = video.name
     }
+
+    /// Where the files lie that its manifest names; `nil` if it has none.
+    var segments: ObjectName? { source == .server ? video.segments(in: bucket) : nil }
 
     func has(_ file: VODFile) -> Bool { file.key == video.key || file.key == cover?.key }
 

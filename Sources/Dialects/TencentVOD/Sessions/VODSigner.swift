@@ -42,6 +42,28 @@ struct VODSigner: Sendable {
     /// Under which name its uploads are counted for the rate limit.
     var rateName: String { "\(issuer ?? "own") \(owner.application)" }
 
+    /// Refuses values that a call may not have either, if a backend signs them itself.
+    ///
+    /// - Throws: `.invalidSignature`.
+    func checkParameters() throws(VODFailure) {
+        let (signed, types) = (parameters, contentTypes)
+        let rules: [(name: String, isRight: Bool)] = [
+            ("classId", signed.classID ?? 0 >= 0),
+            ("taskPriority", (-10...10).contains(signed.taskPriority ?? 0)),
+            ("taskNotifyMode", signed.taskNotifyMode.map(SignatureRequest.notifyModes.contains) ?? true),
+            ("sourceContext", SignatureRequest.has(signed.sourceContext, atMost: SignatureRequest.sourceContextLength)),
+            ("vodSubAppId", signed.vodSubAppID ?? 0 >= 0),
+            (
+                "sessionContext",
+                SignatureRequest.has(signed.sessionContext, atMost: SignatureRequest.sessionContextLength)
+            ),
+            ("storageRegion", signed.storageRegion.map(SignatureRequest.isRegion) ?? true),
+            (Parameter.contentTypes, SignatureRequest.areTypes(types)),
+        ]
+        guard let wrong = rules.first(where: { !$0.isRight }) else { return }
+        throw VODSignatureCheck.failure(.outOfRange(wrong.name))
+    }
+
     var isOneTime: Bool { parameters.oneTimeValid == true }
     var signedAt: Date { Date(timeIntervalSince1970: Double(parameters.currentTimeStamp)) }
 
@@ -101,12 +123,13 @@ struct VODSignatureCheck: Sendable {
         }
         let (verified, secret) = try verified(signature, by: secrets, at: now)
         noteUse()
-        let parameters = verified.parameters
+        var parameters = verified.parameters
+        if parameters.vodSubAppID == 0 { parameters.vodSubAppID = nil }
         let subject = try Self.value(VODSigner.Parameter.subject, in: parameters)
         guard subject.map(SubjectText.isValid) ?? true else {
             throw VODFailure(.invalidSignature, "invalid signature: the subject \(SubjectText.rule)")
         }
-        let application = parameters.vodSubAppID ?? place.appID
+        let application = place.application(parameters.vodSubAppID)
         guard place.has(application) else {
             throw VODFailure(
                 .invalidSignature,
@@ -184,7 +207,7 @@ struct VODSignatureCheck: Sendable {
         }
     }
 
-    private static func failure(_ failure: SignatureFailure) -> VODFailure {
+    static func failure(_ failure: SignatureFailure) -> VODFailure {
         if failure == .expired { return VODFailure(.signatureExpired, "signature expired") }
         let reason =
             switch failure {

@@ -182,15 +182,31 @@ struct VODUploads: Sendable {
     // MARK: Resuming
 
     /// Continues a session: the same paths, and new credentials.
-    func resume(_ sessionKey: String, by signer: VODSigner) async throws -> Applied {
+    ///
+    /// - Parameters:
+    ///   - sessionKey: Names the session.
+    ///   - named: The files that the client names again.
+    ///   - signer: Who signed the request.
+    /// - Returns: The session and its credentials.
+    /// - Throws: `VODFailure`, `.invalidSession` also if the files are not those of the session: phones then begin another
+    ///   one. `UploadError` if the state does not respond.
+    func resume(
+        _ sessionKey: String,
+        for named: VODNamedFiles = VODNamedFiles(),
+        by signer: VODSigner
+    ) async throws -> Applied {
         let now = clock.now
         while true {
             let found = try await session(sessionKey, of: signer, at: now)
             guard !found.content.isCommitted else {
                 throw VODFailure(.invalidSession, "this upload is complete; begin another one")
             }
+            guard found.content.has(named) else {
+                throw VODFailure(.invalidSession, "these are not the files of the session; begin the upload again")
+            }
             try await use(signer, for: found.content.fileID)
             var session = found.content
+            session.rename(named)
             session.validUntil = extendedEnd(of: found, at: now)
             // A commit has ended the right, and died before it was recorded.
             if try await objects.hasEnded(right: session.right) { session.turn = (session.turn ?? 0) + 1 }
@@ -235,11 +251,14 @@ struct VODUploads: Sendable {
         if let largest = session.files.map({ $0.size ?? .max }).max(), largest < .max {
             upload.maximumBytes = min(upload.maximumBytes ?? .max, largest)
         }
-        let grant = ObjectGrant(
-            upload: upload,
-            bucket: session.bucket,
-            files: session.files.map { .init(key: $0.key, maximumBytes: $0.size) }
-        )
+        let directory = session.segments.flatMap { KeyPrefix($0.key) }
+        let grant =
+            directory.map { ObjectGrant(upload: upload, bucket: session.bucket, keys: .within($0)) }
+            ?? ObjectGrant(
+                upload: upload,
+                bucket: session.bucket,
+                files: session.files.map { .init(key: $0.key, maximumBytes: $0.size) }
+            )
         do throws(GrantTooLong) {
             let credentials = try issuer.mint(grant, for: .tencent)
             return Applied(session: session, sessionKey: keys.seal(session.fileID), credentials: credentials)
@@ -309,7 +328,12 @@ struct VODUploads: Sendable {
 
     /// Ends the right of all certificates of a session.
     private func endRight(of session: VODSession) async throws(UploadError) {
-        try await objects.endRight(session.right, to: session.objectNames, until: end(of: session))
+        try await objects.endRight(
+            session.right,
+            to: session.objectNames,
+            below: session.segments,
+            until: end(of: session)
+        )
     }
 
     /// The media of a session, if an earlier commit recorded it.
@@ -344,7 +368,7 @@ struct VODUploads: Sendable {
         if let replaced = session.replacing { return try await replaceCover(of: replaced, with: session, by: signer) }
         guard let video = session.video else { throw VODFailure.invalid("the session has no video") }
         guard let object = try await objects.object(ObjectName(bucket: session.bucket, key: video.key)),
-            let media = VODMedia(session, size: object.size, md5: object.md5)
+            let media = try await media(session, object)
         else { throw VODFailure(.incomplete, "the video has not arrived completely; upload it and commit again") }
         // Before the media: it is delivered only once that is there, and a repeated commit would not record it.
         try await events.record(.uploaded, of: media.fileID, in: media.owner.application)
@@ -354,6 +378,24 @@ struct VODUploads: Sendable {
             throw VODFailure(.noMedia, "this media was deleted")
         }
         return known.content
+    }
+
+    /// The media of a session; the size of a playlist is that of all its files ("MediaMetaData", VOD documentation).
+    private func media(_ session: VODSession, _ video: Media) async throws -> VODMedia? {
+        guard let directory = session.segments else { return VODMedia(session, size: video.size, md5: video.md5) }
+        var size: Int64 = 0
+        var count = 0
+        var last: String?
+        while true {
+            let query = ObjectQuery(bucket: directory.bucket, prefix: directory.key, after: last, limit: 500)
+            let page = try await objects.objects(query)
+            for object in page where object.key != session.cover?.key {
+                size += object.size
+                count += 1
+            }
+            last = page.last?.key
+            if page.count < 500 { return VODMedia(session, size: size, md5: count == 1 ? video.md5 : nil) }
+        }
     }
 
     private func replaceCover(of id: String, with session: VODSession, by signer: VODSigner) async throws -> VODMedia {
@@ -428,6 +470,7 @@ struct VODUploads: Sendable {
         for file in session.files where media?.has(file) != true {
             _ = try await objects.removeObject(ObjectName(bucket: session.bucket, key: file.key))
         }
+        if media == nil, let directory = session.segments { try await objects.removeObjects(below: directory) }
         if let replaced = session.replacing { try await removeReplacedCovers(of: replaced, session.owner.application) }
         _ = try await records.removeRecord(VODSession.kind, session.fileID)
     }

@@ -29,11 +29,11 @@ extension SignatureRequest {
         require(procedure.map { !$0.isEmpty } ?? true, .procedure)
         require((-10...10).contains(taskPriority ?? 0), .taskPriority)
         require(taskPriority == nil || procedure != nil, .taskPriority, Self.withoutProcedure)
-        require(["Finish", "Change", "None"].contains(taskNotifyMode ?? "Finish"), .taskNotifyMode)
+        require(Self.notifyModes.contains(taskNotifyMode ?? "Finish"), .taskNotifyMode)
         require(taskNotifyMode == nil || procedure != nil, .taskNotifyMode, Self.withoutProcedure)
-        require(Self.has(sourceContext, atMost: 250), .sourceContext)
+        require(Self.has(sourceContext, atMost: Self.sourceContextLength), .sourceContext)
         require((vodSubAppID ?? 0) >= 0, .vodSubAppId)
-        require(Self.has(sessionContext, atMost: 1000), .sessionContext)
+        require(Self.has(sessionContext, atMost: Self.sessionContextLength), .sessionContext)
         require(storageRegion.map(Self.isRegion) ?? true, .storageRegion)
         require((1...TencentUploadSignature.maximumLifetime).contains(expiresIn ?? 1), .expiresIn)
         require(expiresIn == nil || expireTime == nil, .expiresIn, "must be left out where expireTime is given")
@@ -46,8 +46,7 @@ extension SignatureRequest {
         let inDirectMode = "must be left out in direct mode, where the cloud would not know it"
         require((maximumBytes ?? 1) >= 1, .maxBytes)
         require(mode == .relay || maximumBytes == nil, .maxBytes, inDirectMode)
-        let areTypes = contentTypes.map { $0.count <= 20 && $0.allSatisfy(MediaTypeText.isPattern) } ?? true
-        require(areTypes, .contentTypes)
+        require(Self.areTypes(contentTypes ?? []), .contentTypes)
         require(mode == .relay || contentTypes == nil, .contentTypes, inDirectMode)
         return problems
     }
@@ -94,13 +93,23 @@ extension SignatureRequest {
 
     private static let withoutProcedure = "is allowed only together with procedure"
 
-    private static func has(_ text: String?, atMost limit: Int) -> Bool {
+    static let notifyModes: Set<String> = ["Finish", "Change", "None"]
+    /// In characters.
+    static let sourceContextLength = 250
+    /// In characters.
+    static let sessionContextLength = 1000
+
+    static func areTypes(_ types: [String]) -> Bool {
+        types.count <= 20 && types.allSatisfy(MediaTypeText.isPattern)
+    }
+
+    static func has(_ text: String?, atMost limit: Int) -> Bool {
         // A scalar has at least one byte of UTF-8.
         text.map { $0.utf8.count <= limit || $0.unicodeScalars.count <= limit } ?? true
     }
 
     static func isRegion(_ text: String) -> Bool {
-        !text.isEmpty
+        (1...64).contains(text.utf8.count)
             && text.utf8.allSatisfy { byte in
                 switch byte {
                 case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):

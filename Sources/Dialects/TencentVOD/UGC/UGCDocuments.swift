@@ -36,6 +36,9 @@ enum UGCDocuments {
         let expiredTime: Int64
     }
 
+    /// Where all requests to COS go, without the name of the bucket in the host.
+    ///
+    /// Only iOS reads the address: Android takes `isOpen` for Tencent's own accelerated name, which would bypass this server.
     private struct Accelerator: Encodable {
         let isOpen: Int
         let domain: String
@@ -75,12 +78,14 @@ enum UGCDocuments {
     ///   - applied: The session and its credentials.
     ///   - place: The settings.
     ///   - appID: The application or sub-application.
+    ///   - isForIOS: Whether the client is the SDK for iOS.
     ///   - now: The time of the server, from which clients correct their clocks.
     /// - Returns: The response.
     static func application(
         _ applied: VODUploads.Applied,
         at place: VODPlace,
         appID: Int64,
+        isForIOS: Bool,
         now: Date
     ) -> Response {
         let session = applied.session
@@ -104,7 +109,7 @@ enum UGCDocuments {
                 ),
                 appId: appID,
                 timestamp: now.unixSeconds,
-                cosAcc: place.acceleratedDomain.map { Accelerator(isOpen: 1, domain: $0) }
+                cosAcc: isForIOS ? place.acceleratedDomain.map { Accelerator(isOpen: 1, domain: $0) } : nil
             )
         )
     }

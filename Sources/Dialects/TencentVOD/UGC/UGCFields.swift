@@ -52,6 +52,17 @@ struct UGCFields {
     }
 }
 
+extension VODNamedFiles {
+    /// - Throws: `.invalidRequest`.
+    init(_ fields: UGCFields) throws(VODFailure) {
+        self.init(
+            video: try VODNewFile(fields, "video"),
+            cover: try VODNewFile(fields, "cover"),
+            replacing: try fields.text("fileId", atMost: 64)
+        )
+    }
+}
+
 extension VODNewFile {
     /// The file whose name, type and size are in these members.
     ///

@@ -36,9 +36,10 @@ struct UGCHandler: UGCResponder {
     private func response(_ name: String, _ request: Request) async throws -> Response {
         let fields = try UGCFields(json: try await Self.json(of: request, named: name))
         let signer = try await signatures.verify(try fields.signature(), at: clock.now)
+        try signer.checkParameters()
         switch name {
         case "PrepareUploadUGC": return UGCDocuments.preparation(appID: appID(of: signer))
-        case "ApplyUploadUGC": return try await apply(fields, signer)
+        case "ApplyUploadUGC": return try await apply(fields, signer, request)
         default: return try await commit(fields, signer, request)
         }
     }
@@ -68,13 +69,13 @@ struct UGCHandler: UGCResponder {
         return Array(text.utf8)
     }
 
-    private func apply(_ fields: UGCFields, _ signer: VODSigner) async throws -> Response {
+    private func apply(_ fields: UGCFields, _ signer: VODSigner, _ request: Request) async throws -> Response {
         guard isServed else {
             throw VODFailure(.notServed, "this server has no object endpoint (object.listen), so it takes no uploads")
         }
         let applied: VODUploads.Applied
         if let sessionKey = try fields.text("vodSessionKey") {
-            applied = try await uploads.resume(sessionKey, by: signer)
+            applied = try await uploads.resume(sessionKey, for: try VODNamedFiles(fields), by: signer)
         } else {
             let region = try fields.text("storageRegion", atMost: 64)
             guard region.map(SignatureRequest.isRegion) ?? true else {
@@ -82,7 +83,22 @@ struct UGCHandler: UGCResponder {
             }
             applied = try await uploads.begin(try Self.request(fields), region: region, by: signer)
         }
-        return UGCDocuments.application(applied, at: place, appID: appID(of: signer), now: clock.now)
+        return UGCDocuments.application(
+            applied,
+            at: place,
+            appID: appID(of: signer),
+            isForIOS: Self.isIOS(request.head.fields),
+            now: clock.now
+        )
+    }
+
+    /// Whether a call comes from the SDK for iOS, which neither names itself nor sets `User-Agent`.
+    ///
+    /// Its calls have that of the system; or none, if it sends them through a class of its own to an address that it has
+    /// resolved. That of the SDK for Android is the one of okhttp.
+    static func isIOS(_ fields: HTTPFields) -> Bool {
+        guard !fields.contains(body), let agent = fields["User-Agent"]?.lowercased() else { return true }
+        return ["cfnetwork", "darwin", "iphone", "ipad"].contains { agent.contains($0) }
     }
 
     static func request(_ fields: UGCFields) throws(VODFailure) -> VODRequest {
