@@ -440,7 +440,10 @@ let package = Package(
         ),
         tests(
             "VimeoTests",
-            ["Vimeo", "VODKit", "UploadModel", "UploadCore", "HTTPWire", "Signing", "SystemIO", "Bytes", "SluiceTesting"]
+            [
+                "Vimeo", "VODKit", "UploadModel", "UploadCore", "HTTPWire", "Signing", "SystemIO", "Bytes",
+                "SluiceTesting",
+            ]
         ),
         tests(
             "AliyunVODTests",

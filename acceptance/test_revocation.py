@@ -13,6 +13,7 @@ from harness.daemon import free_port
 from harness.naps import Naps
 from harness.object_client import BUCKET, ObjectServer, client
 from harness.server import run
+from harness.vimeo import Plain
 from harness.wire import until
 
 
@@ -311,3 +312,48 @@ def test_a_data_directory_that_others_can_read_is_made_private(make_server):
     with server:
         assert [path.stat().st_mode & 0o077 for path in (server.data, secret, server.data / "state.sqlite")] == [0] * 3
     assert "other users had access" in server.log.read_text()
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("by", ["subject", "time", "key"])
+def test_links_of_vimeo_end_with_their_key(make_server, ends, by):
+    server = make_server(environment={"SLUICE_UPLOADS_REVOKE_WITH_KEY": "true" if ends else "false"})
+    server.start()
+    admin = API(server.url, server.admin_key)
+    identifier, key = made_key(server, "mint", "upload", "read", "delete")
+    token = API(server.url, key).post("/v1/vimeo/tokens", {"subject": "dora"}).json()["access_token"]
+    vimeo = Plain(server, token)
+    tus = {"Tus-Resumable": "1.0.0", "Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+    video = vimeo("POST", "/me/videos", json={"upload": {"approach": "tus", "size": 1}}).json()
+    assert requests.patch(video["upload"]["upload_link"], data=b"x", headers=tus, timeout=10).status_code == 204
+    track = {"type": "captions", "language": "en", "name": "n"}
+    version = {"file_name": "a.mp4", "upload": {"approach": "tus", "size": 10}}
+
+    def link(approach):
+        upload = {"approach": approach, "size": 10}
+        return vimeo("POST", "/me/videos", json={"upload": upload}).json()["upload"]["upload_link"]
+
+    calls = {
+        "tus": ("PATCH", link("tus"), {"headers": tus, "data": b"0123456789"}),
+        "streaming": ("PUT", link("streaming"), {"data": b"0123456789"}),
+        "probe": ("PUT", link("streaming"), {"headers": {"Content-Range": "bytes */*"}}),
+        "post": ("POST", link("post"), {"files": {"file_data": b"0123456789"}}),
+        "ticket": ("PUT", vimeo.ticket()["upload_link_secure"], {"data": b"0123456789"}),
+        "picture": ("PUT", vimeo("POST", video["uri"] + "/pictures", json={}).json()["link"], {"data": b"\x89PNG"}),
+        "track": ("PUT", vimeo("POST", video["uri"] + "/texttracks", json=track).json()["link"], {"data": b"WEBVTT"}),
+        "version": (
+            "PATCH",
+            vimeo("POST", video["uri"] + "/versions", json=version).json()["upload"]["upload_link"],
+            {"headers": tus, "data": b"0123456789"},
+        ),
+    }
+    if by == "key":
+        assert admin.delete(f"/v1/keys/{identifier}").status_code < 300
+    else:
+        time.sleep(0.01)
+        body = {"subject": "dora"} if by == "subject" else {"issuedBefore": datetime.now(UTC).isoformat()}
+        assert admin.post("/v1/revocations", body).status_code == 201
+    for name, (method, url, options) in calls.items():
+        status = requests.request(method, url, timeout=10, **options).status_code
+        assert (status == 403) == ends, (name, status)
+        assert ends or status < 400, (name, status)

@@ -64,6 +64,10 @@ struct VimeoContentRangeTests {
             ("bytes 0-999/2500", 1000, true), ("bytes 1000-1999/2500", 1000, true),
             ("bytes 2000-2499/2500", 500, false),
             ("bytes 0-1000/2500", 1000, false), ("bytes 0-2499/2500", 1000, false), ("bytes 0-999/*", 1000, false),
+            ("bytes 0-9223372036854775807/9223372036854775807", 5, false),
+            ("bytes 0-9223372036854775806/9223372036854775807", .max, false),
+            ("bytes 5-9223372036854775807/9223372036854775807", .max, false),
+            ("bytes 0-9223372036854775805/9223372036854775807", .max - 1, true), ("bytes 0-0/0", 0, false),
         ]
     )
     func pieces(text: String, length: Int64, isPiece: Bool) {

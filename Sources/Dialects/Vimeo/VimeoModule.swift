@@ -94,6 +94,7 @@ package struct VimeoModule: GatewayModule {
                 settings: tusSettings,
                 baseURL: { context.publicURL.base(for: $0) + "/vimeo/files" }
             ),
+            urls: urls,
             cors: context.cors,
             arrived: { direct?.transfers.arrived($0) },
             report: report

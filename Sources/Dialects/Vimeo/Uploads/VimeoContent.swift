@@ -1,5 +1,6 @@
 internal import Bytes
 internal import UploadCore
+internal import UploadModel
 
 /// Content that was sent to a link, and where it belongs.
 ///

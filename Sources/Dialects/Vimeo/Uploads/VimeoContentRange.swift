@@ -34,7 +34,8 @@ enum VimeoContentRange: Equatable {
         /// - Returns: `false` if that cannot be told.
         func isPiece(_ length: Int64?) -> Bool {
             guard let length, let total else { return false }
-            return length == end - start + 1 && end + 1 < total
+            // None of these is negative, so no difference is too large for a number.
+            return length > 0 && length - 1 == end - start && end < total - 1
         }
     }
 

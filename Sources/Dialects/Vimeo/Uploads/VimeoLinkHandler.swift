@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Foundation
 internal import HTTPWire
+internal import RESTKit
 internal import SystemIO
 internal import Tus
 internal import UploadCore
@@ -15,6 +16,7 @@ struct VimeoLinkHandler: RequestHandler {
     let uploads: VimeoUploads
     let links: VimeoLinks
     let tus: TusHandler
+    let urls: UploadURLs
     let cors: CORSPolicy
     /// Told the record of a video whose bytes have come.
     let arrived: @Sendable (_ recordKey: String) -> Void
@@ -132,6 +134,11 @@ struct VimeoLinkHandler: RequestHandler {
             // A key has the number of its user only, so the subject is verified, too.
             links.verifies(target, entry.video.subject)
         else { throw VimeoFailure.notFound }
+        try await urls.check(
+            issuer: entry.video.issuer,
+            subject: entry.video.subject,
+            createdAt: entry.record.record.createdAt
+        )
         let methods: [HTTPMethod]
         switch entry.video.approach {
         case .tus, .pull: throw VimeoFailure.notFound
@@ -157,6 +164,11 @@ struct VimeoLinkHandler: RequestHandler {
             links.verifies(target, found.content),
             let entry = try await library.entry(found.content.video, of: found.content.user)
         else { throw VimeoFailure.notFound }
+        try await urls.check(
+            issuer: found.content.issuer,
+            subject: found.content.subject,
+            createdAt: found.record.createdAt
+        )
         let methods: [HTTPMethod] = [.put, .options]
         guard methods.contains(request.head.method) else { throw VimeoFailure.methodNotAllowed(methods) }
         if request.head.method == .options { return Response(204, ["Allow": Self.list(methods)]) }

@@ -361,7 +361,7 @@ struct VimeoUploads: Sendable {
     ) async throws -> Outcome {
         let (source, start, total) = (content.source, content.start, content.total)
         let known = upload.length ?? total
-        let whole = known ?? source.remaining.map { start + $0 }
+        let whole = known ?? source.remaining.map { start.adding($0) }
         let window = WindowSource(source, skipping: offset - start, limit: known.map { max(0, $0 - offset) })
         let isTicket = entry.video.isTicket
         do throws(UploadError) {
