@@ -1,3 +1,5 @@
+internal import UploadCore
+
 extension VendorProfile {
     /// Amazon S3 ("Amazon S3 multipart upload limits"; "User-defined object metadata", Amazon S3 User Guide).
     static let aws = VendorProfile(
@@ -10,6 +12,7 @@ extension VendorProfile {
         ranges: .http,
         directives: ["COPY": false, "REPLACE": true],
         needsLength: true,
+        usualChecksum: .crc64nvme,
         reportsCRC64: false,
         reportsMD5: false,
         reportsObjectType: false,

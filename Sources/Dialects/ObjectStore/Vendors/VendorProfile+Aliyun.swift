@@ -12,6 +12,7 @@ extension VendorProfile {
         ranges: .firstWithin,
         directives: ["COPY": false, "REPLACE": true, "REPLACED": true],
         needsLength: false,
+        usualChecksum: nil,
         reportsCRC64: true,
         reportsMD5: true,
         reportsObjectType: true,

@@ -12,6 +12,7 @@ extension VendorProfile {
         ranges: .http,
         directives: ["COPY": false, "REPLACE": true, "REPLACED": true],
         needsLength: false,
+        usualChecksum: nil,
         reportsCRC64: true,
         reportsMD5: false,
         reportsObjectType: false,

@@ -1,5 +1,6 @@
 internal import HTTPWire
 internal import Signing
+internal import UploadCore
 
 /// The differences between the vendors' stores, as values; see the files of the vendors.
 ///
@@ -79,6 +80,8 @@ final class VendorProfile: Sendable {
     let directives: [String: Bool]
     /// Whether object content needs a length declared in advance.
     let needsLength: Bool
+    /// The checksum of objects for which the client asks for none, if they have one.
+    let usualChecksum: ObjectChecksum.Algorithm?
     /// Whether responses include the CRC-64 of objects and parts.
     let reportsCRC64: Bool
     /// Whether responses include the MD5 of content uploaded in one request.
@@ -102,6 +105,7 @@ final class VendorProfile: Sendable {
         ranges: RangeRule,
         directives: [String: Bool],
         needsLength: Bool,
+        usualChecksum: ObjectChecksum.Algorithm?,
         reportsCRC64: Bool,
         reportsMD5: Bool,
         reportsObjectType: Bool,
@@ -119,6 +123,7 @@ final class VendorProfile: Sendable {
         self.ranges = ranges
         self.directives = directives
         self.needsLength = needsLength
+        self.usualChecksum = usualChecksum
         self.reportsCRC64 = reportsCRC64
         self.reportsMD5 = reportsMD5
         self.reportsObjectType = reportsObjectType
