@@ -61,6 +61,7 @@ extension Settings {
             caller: CloudCaller(cloud: .aliyun, client: client),
             credentials: SigningCredentials(accessKeyID: id, secretAccessKey: secret.exposed),
             endpoint: Self.endpoint(url),
+            signature: aliyunVOD.signature == .v1 ? .parameters : .header,
             clock: clock
         )
     }
