@@ -446,6 +446,33 @@ def test_progress_is_reported_without_a_signature(gateway, vod):
     assert video["Status"] == "Uploading"
 
 
+def test_a_browser_continues_where_it_stood(gateway, vod):
+    """The SDK for browsers asks when a file is added; only the one that reported it is told."""
+    answer = vod("CreateUploadVideo", **VIDEO_FIELDS)
+    identifier = answer["VideoId"]
+    granted = grant(answer)
+    bucket = oss(granted)
+    upload = bucket.init_multipart_upload(granted.key).upload_id
+    point = json.dumps({"loaded": 0.5, "checkpoint": {"uploadId": upload, "doneParts": [{"number": 1, "etag": "x"}]}})
+    file = {"FileName": "a é.mp4", "FileSize": len(VIDEO), "FileCreateTime": 1_700_000_000_123, "FileHash": "0" * 32}
+    browser = {"Source": "WebSDK", "UserId": "1", "ClientId": "a-random-id", "SignatureMethod": "HMAC-SHA1"}
+    browser |= {"SignatureVersion": "1.0", "Signature": "AAAAAAAAAAAAAAAAAAAAAAAAAAA="}
+
+    def asked(**changes):
+        given = browser | {"UploadInfoList": json.dumps([file])} | changes
+        parameters = progress("GetUploadProgress", identifier, **given)
+        return checked(sent(gateway.url, parameters, "GET"))["UploadProgress"]["UploadProgressList"]
+
+    assert asked() == []
+    report = progress("ReportUploadProgress", identifier, **browser, **file, UploadId=upload, UploadPoint=point)
+    checked(sent(gateway.url, report, "GET"))
+    (found,) = asked()
+    assert (found["VideoId"], found["UploadPoint"], found["ClientId"]) == (identifier, point, "a-random-id")
+    assert asked(ClientId="another") == [] and asked(UserId="2") == []
+    bucket.abort_multipart_upload(granted.key, upload)
+    assert asked() == []
+
+
 def test_a_page_of_another_origin_may_call(gateway, vod, pair):
     """The SDK for browsers calls with temporary credentials, and reports."""
     origin = {"Origin": "https://app.example"}

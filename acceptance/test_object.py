@@ -664,6 +664,10 @@ def test_forms(s3):
         answer = post(data, **changes)
         assert answer.status_code in (400, 403) and expected in answer.text
     assert read(s3, "form/f.txt") == b"12345"
+    # The file must be the last field.
+    late = [("file", ("f.txt", b"123")), *((name, (None, value)) for name, value in form["fields"].items())]
+    answer = requests.post(form["url"], files=late, timeout=10)
+    assert answer.status_code == 400 and "InvalidArgument" in answer.text and "order of the fields" in answer.text
 
 
 def test_metadata_that_is_not_ascii_is_returned_in_encoded_words(s3):

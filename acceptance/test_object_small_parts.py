@@ -66,6 +66,27 @@ def test_they_become_parts_of_the_store(relay):
     assert bucket.get_object("k", byte_range=(SIZE - 1, SIZE)).read() == data[SIZE - 1 : SIZE + 1]
 
 
+def test_parts_whose_length_only_their_end_tells(relay):
+    """Small ones and large ones, with and without room for a part of the store."""
+    bucket = oss(relay)
+    pieces = [content(5 * MIB, 1), content(6 * MIB, 2), content(9 * MIB, 3), b"end"]
+    upload = begun(bucket, "k")
+
+    def in_chunks(data):
+        yield from (data[start : start + 100_000] for start in range(0, len(data), 100_000))
+
+    parts = put(bucket, "k", upload, [in_chunks(piece) for piece in pieces])
+    data = b"".join(pieces)
+    assert bucket.complete_multipart_upload("k", upload, parts).crc == crc64(data)
+    relay.assert_stored((sha256(data), len(data)))
+    assert bucket.get_object("k").read() == data
+    small = pieces_of(19, 1234, 30)
+    upload = begun(bucket, "small")
+    parts = put(bucket, "small", upload, [in_chunks(piece) for piece in small])
+    bucket.complete_multipart_upload("small", upload, parts)
+    assert bucket.get_object("small").read() == b"".join(small)
+
+
 def crc64(data):
     running = oss2.utils.Crc64()
     running.update(data)

@@ -230,6 +230,28 @@ def test_oss_parts_that_are_copied_and_listed_in_pages(oss):
     assert oss.get(key) == pieces[0] + pieces[1] + b"end"
 
 
+def test_parts_whose_length_only_their_end_tells(make):
+    """The Ruby SDK sends all parts like this, and Java's with `setUseChunkEncoding`."""
+
+    def in_chunks(data):
+        yield from (data[start : start + 10_000] for start in range(0, len(data), 10_000))
+
+    pieces = [content(2 * MIB, 1), content(2 * MIB, 2), b"end"]
+    for calls in (OSSCalls, OSS4Calls, COSCalls):
+        client = make(calls)
+        key = client.prefix + "chunked"
+        upload = client.create(key)
+        parts = []
+        for number, piece in enumerate(pieces, 1):
+            if calls is COSCalls:
+                tag = client.cos.upload_part(BUCKET, key, in_chunks(piece), number, upload)["ETag"]
+            else:
+                tag = client.oss.upload_part(key, upload, number, in_chunks(piece)).etag
+            parts.append((number, tag))
+        client.complete(key, upload, parts)
+        assert client.get(key) == b"".join(pieces)
+
+
 def test_oss_v2(make):
     """The newer SDK, which asks for keys to be encoded everywhere."""
     old = make(OSS4Calls)

@@ -5,8 +5,16 @@ package import UploadModel
 
 /// ApsaraVideo VOD of Alibaba Cloud, version 2017-03-21.
 ///
-/// A POST with its parameters in the query, as the vendor's SDKs send it, signed in the header (ACS3-HMAC-SHA256).
+/// A POST with its parameters in the query, as the vendor's SDKs send it.
 package struct AliyunVODCloud: Sendable {
+    /// How requests are signed.
+    package enum Signature: Sendable {
+        /// In the header (ACS3-HMAC-SHA256).
+        case header
+        /// Among the parameters (version 1.0, HMAC-SHA1), for endpoints that know nothing else.
+        case parameters
+    }
+
     /// The cloud's response, as it is.
     package struct Answer: Sendable, Equatable {
         package let status: Int
@@ -16,22 +24,26 @@ package struct AliyunVODCloud: Sendable {
     private let caller: CloudCaller
     private let credentials: SigningCredentials
     private let endpoint: CloudEndpoint
+    private let signature: Signature
     private let clock: any WallClock
 
     /// - Parameters:
     ///   - caller: Sends the requests.
     ///   - credentials: Of a RAM user who may use ApsaraVideo VOD.
     ///   - endpoint: The address of the service.
+    ///   - signature: How requests are signed.
     ///   - clock: The time for signatures.
     package init(
         caller: CloudCaller,
         credentials: SigningCredentials,
         endpoint: CloudEndpoint,
+        signature: Signature = .header,
         clock: any WallClock
     ) {
         self.caller = caller
         self.credentials = credentials
         self.endpoint = endpoint
+        self.signature = signature
         self.clock = clock
     }
 
@@ -48,10 +60,37 @@ package struct AliyunVODCloud: Sendable {
         _ parameters: [SigningField],
         isXML: Bool
     ) async throws(CloudFailure) -> Answer {
+        let call = request(action, parameters, isXML: isXML)
+        let response = try await caller.send(call)
+        guard (200..<600).contains(response.status), ![204, 205, 304].contains(response.status) else {
+            throw caller.malformed(call)
+        }
+        return Answer(
+            status: response.status,
+            content: response.body
+        )
+    }
+
+    /// The signed request for an action.
+    func request(_ action: String, _ parameters: [SigningField], isXML: Bool) -> CloudCaller.Call {
         let query = parameters + [SigningField("Format", isXML ? "XML" : "JSON")]
+        if signature == .parameters {
+            let signed = AliyunRPCSignature.sign(
+                SigningRequest(
+                    method: "POST",
+                    host: endpoint.host,
+                    path: "/",
+                    query: query + [SigningField("Action", action), SigningField("Version", Self.version)]
+                ),
+                credentials: credentials,
+                nonce: UUID().uuidString,
+                at: clock.now.unixSeconds
+            )
+            return call(action, signed, [SigningField("accept", isXML ? "text/xml" : "application/json")])
+        }
         let headers = [
             SigningField("accept", isXML ? "text/xml" : "application/json"), SigningField("x-acs-action", action),
-            SigningField("x-acs-version", "2017-03-21"),
+            SigningField("x-acs-version", Self.version),
         ]
         let signed = SigningRequest(
             method: "POST",
@@ -67,21 +106,19 @@ package struct AliyunVODCloud: Sendable {
             nonce: UUID().uuidString,
             at: clock.now.unixSeconds
         )
-        let call = CloudCaller.Call(
+        return call(action, query, headers + fields)
+    }
+
+    private func call(_ action: String, _ query: [SigningField], _ headers: [SigningField]) -> CloudCaller.Call {
+        CloudCaller.Call(
             name: action,
             url: "\(endpoint.origin)/?\(SigningRequest.query(of: query))",
-            headers: headers + fields,
+            headers: headers,
             credentials: credentials,
             // The nonce is valid only once.
             isOnce: true
         )
-        let response = try await caller.send(call)
-        guard (200..<600).contains(response.status), ![204, 205, 304].contains(response.status) else {
-            throw caller.malformed(call)
-        }
-        return Answer(
-            status: response.status,
-            content: response.body
-        )
     }
+
+    private static let version = "2017-03-21"
 }

@@ -10,8 +10,8 @@ package import UploadModel
 /// Uploads in parts.
 ///
 /// Parts of the same size, as nearly all are, have adjacent places in one file, which then only has to be renamed. A
-/// part that does not fit its place, or whose place is taken by a recorded part, gets a file of its own. Joining the
-/// parts copies it: only it, if its place is free by then, otherwise all parts.
+/// part that does not fit its place, whose size is not known before its end, or whose place is taken by a recorded part,
+/// gets a file of its own. Joining the parts copies it: only it, if its place is free by then, otherwise all parts.
 extension DiskStorage: PartStorage {
     package var partStorage: (any PartStorage)? { self }
 
@@ -155,13 +155,14 @@ extension DiskStorage: PartStorage {
     ) throws(SystemError) -> Int64? {
         let path = directory.layoutPath(id)
         if let unit = try NumberFile.value(at: path, io) { return unit }
-        guard part.size > 0, hasRepeatedSize || part.number == 1 || part.size % Self.chosenSizeUnit == 0 else {
+        guard let size = part.size, size > 0, hasRepeatedSize || part.number == 1 || size % Self.chosenSizeUnit == 0
+        else {
             return nil
         }
         // No layout file may remain for a blob that does not exist.
         _ = try io.size(of: directory.partsPath(id))
-        try NumberFile.write(part.size, at: path, durableIn: durability == .none ? nil : shardPath(of: id), io)
-        return part.size
+        try NumberFile.write(size, at: path, durableIn: durability == .none ? nil : shardPath(of: id), io)
+        return size
     }
 
     private static let chosenSizeUnit: Int64 = 64 << 10
@@ -176,15 +177,19 @@ extension DiskStorage: PartStorage {
         let (file, offset) = try await onBlob { storage, io throws(SystemError) in
             try storage.open(location, of: id, io)
         }
-        let outcome = await copy(from: source, to: file, at: offset, limit: part.size, digest: nil)
+        let outcome = await copy(
+            from: source,
+            to: file,
+            at: offset,
+            limit: part.size ?? Int64.max - offset,
+            digest: nil
+        )
         switch outcome.end {
         case .sourceFailed(let failure): throw UploadError(failure)
         case .fileFailed(let number): throw UploadError(SystemError("write", errno: number))
         case .endOfSource, .limitReached: break
         }
-        guard outcome.moved == part.size else {
-            throw UploadError(part: part, received: outcome.moved)
-        }
+        if let size = part.size, outcome.moved != size { throw UploadError(partOf: size, received: outcome.moved) }
         _ = try await verify()
         guard durability == .acknowledged else { return }
         try await onBlob { storage, io throws(SystemError) in

@@ -68,14 +68,15 @@ final class PartPlaces: Sendable {
 
     /// Whether an earlier part had the same size, while the size of places is not decided.
     func hasRepeatedSize(_ part: NewPart, of id: UploadID) -> Bool {
-        blobs.withLock { blobs in
-            let first = blobs[id]?.sizes[part.size]
-            if first == nil { blobs[id]?.sizes[part.size] = part.number }
+        guard let size = part.size else { return false }
+        return blobs.withLock { blobs in
+            let first = blobs[id]?.sizes[size]
+            if first == nil { blobs[id]?.sizes[size] = part.number }
             return first.map { $0 != part.number } ?? false
         }
     }
 
-    /// Reserves the place of a part; none if the part does not fit or the place is taken.
+    /// Reserves the place of a part; none if the part does not fit, is of unknown size, or the place is taken.
     ///
     /// - Parameters:
     ///   - part: The new part.
@@ -96,8 +97,8 @@ final class PartPlaces: Sendable {
             blob.lastToken += 1
             blob.writers[blob.lastToken] = interrupter
             var offset: Int64?
-            if let unit = blob.unit, part.size <= unit, !isRecorded, !blob.taken.contains(part.number),
-                let place = Self.place(of: part, unit: unit)
+            if let unit = blob.unit, let size = part.size, size <= unit, !isRecorded,
+                !blob.taken.contains(part.number), let place = Self.place(of: part.number, size, unit: unit)
             {
                 blob.taken.insert(part.number)
                 offset = place
@@ -108,9 +109,9 @@ final class PartPlaces: Sendable {
 
     /// The offset of a part in the file of parts; `nil` if a file cannot be that long, or the file system would not
     /// support the resulting file.
-    private static func place(of part: NewPart, unit: Int64) -> Int64? {
-        let (offset, isTooFar) = Int64(part.number - 1).multipliedReportingOverflow(by: unit)
-        guard !isTooFar, offset >= 0, !offset.addingReportingOverflow(part.size).overflow else { return nil }
+    private static func place(of number: Int, _ size: Int64, unit: Int64) -> Int64? {
+        let (offset, isTooFar) = Int64(number - 1).multipliedReportingOverflow(by: unit)
+        guard !isTooFar, offset >= 0, !offset.addingReportingOverflow(size).overflow else { return nil }
         return offset <= maximumOffset ? offset : nil
     }
 

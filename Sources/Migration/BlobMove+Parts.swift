@@ -76,8 +76,7 @@ extension BlobMove {
     /// Nothing was joined: the client completes it again, from parts in the store.
     private func takeBackCompletion(of upload: Upload) async throws(UploadError) {
         guard var attributes = upload.attributes else { return }
-        attributes.completing = nil
-        attributes.condition = nil
+        attributes.takeBackCompletion()
         _ = try await state.setAttributes(of: upload.id, to: attributes)
     }
 }

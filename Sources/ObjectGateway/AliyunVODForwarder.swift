@@ -16,7 +16,8 @@ package struct AliyunVODForwarder: Sendable {
     /// - Parameters:
     ///   - context: Has the account, and counts calls.
     ///   - endpoint: URL of ApsaraVideo VOD.
-    package init?(_ context: GatewayContext, to endpoint: String) {
+    ///   - isSignedInParameters: Whether calls are signed by version 1, which is in their parameters.
+    package init?(_ context: GatewayContext, to endpoint: String, isSignedInParameters: Bool) {
         let account = context.settings.aliyun
         guard let id = account.accessKeyID, let secret = account.accessKeySecret else { return nil }
         let client = HTTPClient(
@@ -30,6 +31,7 @@ package struct AliyunVODForwarder: Sendable {
             caller: CloudCaller(cloud: .aliyun, client: client),
             credentials: SigningCredentials(accessKeyID: id, secretAccessKey: secret.exposed),
             endpoint: Settings.endpoint(endpoint),
+            signature: isSignedInParameters ? .parameters : .header,
             clock: context.clock
         )
         report = CloudReport(context.metrics, context.logger)

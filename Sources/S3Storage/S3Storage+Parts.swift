@@ -35,21 +35,16 @@ extension S3Storage: PartStorage {
         }
         // The part is kept until the store has confirmed it.
         let most = min(S3Settings.largestPart, Int64(memory.capacity) + spool.capacity)
-        guard part.size <= most else {
-            throw UploadError(
-                .tooLarge(limit: most),
-                "The server accepts parts of up to \(most) bytes; send smaller ones."
-            )
-        }
+        guard part.size ?? 0 <= most else { throw Self.tooLarge(most) }
         let buffer = PartBuffer()
         defer { memory.release(buffer.discard()) }
-        buffer.setLength(part.size)
-        let isSmall = isSmall(part)
+        if let size = part.size { buffer.setLength(size) }
+        let isSmall = part.size.map { self.isSmall(part, $0) }
         var upload: PartUpload?
         do throws(UploadError) {
-            let last = try await receive(part, from: source, into: buffer) { rest, taken, beginning in
+            let last = try await receive(part.size, upTo: most, from: source, into: buffer) { rest, taken, beginning in
                 // If the head of the request needs a digest, it cannot be sent before the part is complete.
-                guard upload == nil, !isSmall, !settings.sendsContentMD5,
+                guard upload == nil, isSmall == false, !settings.sendsContentMD5,
                     Self.arrivesSoon(rest, after: taken, since: beginning)
                 else { return }
                 upload = PartUpload(part: part.number, buffer, record, self)
@@ -61,7 +56,7 @@ extension S3Storage: PartStorage {
             guard try await keep(last, in: buffer, relieving: { false }) else { throw AppendSession.tooSlow }
             buffer.close()
             buffer.setMD5(md5)
-            if isSmall { return try await putSmallPart(buffer, of: record) }
+            if isSmall ?? self.isSmall(part, buffer.count) { return try await putSmallPart(buffer, of: record) }
             return try await (upload ?? PartUpload(part: part.number, buffer, record, self)).entityTag()
         } catch {
             buffer.stopReaders()
@@ -74,14 +69,16 @@ extension S3Storage: PartStorage {
     /// Receives all bytes of a part and buffers them, except the last piece.
     ///
     /// - Parameters:
-    ///   - part: The new part.
+    ///   - size: Size of the part in bytes, if known.
+    ///   - most: Its maximum size.
     ///   - source: Pulled to its end.
     ///   - buffer: The buffer of the part.
-    ///   - look: Called with the number of bytes still to come, the number received, and the start time.
+    ///   - look: Called for a known size with the number of bytes still to come, the number received, and the start time.
     /// - Returns: The last piece.
-    /// - Throws: The failure of the source; `.lengthConflict`; `.unavailable` if there was no room in time.
+    /// - Throws: The failure of the source; `.lengthConflict`, `.tooLarge`; `.unavailable` if there was no room in time.
     private func receive(
-        _ part: NewPart,
+        _ size: Int64?,
+        upTo most: Int64,
         from source: any ByteSource,
         into buffer: PartBuffer,
         _ look: (Int64, Int64, ContinuousClock.Instant) -> Void
@@ -91,22 +88,22 @@ extension S3Storage: PartStorage {
         while true {
             let piece: [UInt8]
             do throws(SourceFailure) {
-                let room = Int(min(Self.receivedAtOnce, part.size - taken))
+                let room = Int(min(Self.receivedAtOnce, (size ?? .max) - taken))
                 piece = room > 0 ? try await source.next(maximum: room) ?? [] : []
             } catch {
                 throw UploadError(error)
             }
             taken += Int64(piece.count)
-            if taken == part.size { return piece }
-            guard !piece.isEmpty else {
-                throw UploadError(
-                    .lengthConflict(length: part.size),
-                    "The part has \(taken) bytes instead of \(part.size); send it again."
-                )
-            }
+            if taken == size || size == nil && piece.isEmpty { return piece }
+            if let size, piece.isEmpty { throw UploadError(partOf: size, received: taken) }
+            guard taken <= most else { throw Self.tooLarge(most) }
             guard try await keep(piece, in: buffer, relieving: { false }) else { throw AppendSession.tooSlow }
-            look(part.size - taken, taken, beginning)
+            if let size { look(size - taken, taken, beginning) }
         }
+    }
+
+    private static func tooLarge(_ most: Int64) -> UploadError {
+        UploadError(.tooLarge(limit: most), "The server accepts parts of up to \(most) bytes; send smaller ones.")
     }
 
     private static let joined = UploadError(.notFound, "The parts of this upload are joined; it accepts no more parts.")

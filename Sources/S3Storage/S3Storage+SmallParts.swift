@@ -83,8 +83,8 @@ struct SmallPart: Sendable, Equatable {
 extension S3Storage {
     /// Whether the store would refuse this part if another one followed, or cannot receive it yet because parts before
     /// it may be too small.
-    func isSmall(_ part: NewPart) -> Bool {
-        part.minimumSize < settings.minimumPartSize && part.size < settings.minimumPartSize
+    func isSmall(_ part: NewPart, _ size: Int64) -> Bool {
+        part.minimumSize < settings.minimumPartSize && size < settings.minimumPartSize
     }
 
     /// Stores a part until its neighbours are known.

@@ -20,16 +20,16 @@ extension InMemoryStorage: PartStorage {
     ) async throws(UploadError) -> String {
         var bytes: [UInt8] = []
         do throws(SourceFailure) {
-            while Int64(bytes.count) < part.size {
-                let room = Int(min(65536, part.size - Int64(bytes.count)))
+            while Int64(bytes.count) < part.size ?? .max {
+                let room = Int(min(65536, (part.size ?? .max) - Int64(bytes.count)))
                 guard let piece = try await source.next(maximum: room) else { break }
                 bytes += piece
             }
         } catch {
             throw UploadError(error)
         }
-        guard Int64(bytes.count) == part.size else {
-            throw UploadError(.lengthConflict(length: part.size), "The part has \(bytes.count) bytes.")
+        if let size = part.size, size != Int64(bytes.count) {
+            throw UploadError(partOf: size, received: Int64(bytes.count))
         }
         _ = try await verify()
         let location = UUID().uuidString

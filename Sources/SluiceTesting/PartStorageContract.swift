@@ -59,6 +59,33 @@ package struct PartStorageContract: Sendable {
                 try await storage.join(records, of: id)
                 try demand(try await contents(of: id, in: storage), is: Array(parts.joined()))
             },
+            Contract("parts whose size only their end reveals, before and after others") { storage in
+                for sizes in [[partSize, 10], [partSize + 70_000, partSize], [0], [partSize, partSize, partSize, 5]] {
+                    for known in [[], [1], [2]] where known.allSatisfy({ $0 <= sizes.count }) {
+                        let id = try await newBlob(in: storage)
+                        let parts = bytes(sizes)
+                        var records: [PartRecord] = []
+                        for (index, part) in parts.enumerated() {
+                            let number = index + 1
+                            let isKnown = known.contains(number)
+                            records.append(try await store(part, number, of: id, isKnown: isKnown, in: storage))
+                        }
+                        let again = try await store(
+                            parts[0],
+                            1,
+                            of: id,
+                            replacing: records[0],
+                            isKnown: false,
+                            in: storage
+                        )
+                        try demand(again.location == records[0].location, is: false)
+                        await storage.removePart(1, at: records[0].location, of: id)
+                        records[0] = again
+                        try await storage.join(records, of: id)
+                        try demand(try await contents(of: id, in: storage), is: Array(parts.joined()))
+                    }
+                }
+            },
             Contract("unlisted parts are not in the blob, wherever they are") { storage in
                 let parts = bytes([partSize, partSize, partSize, partSize])
                 for chosen in [[1, 2], [1, 3], [2, 4], [4], [2, 3, 4]] {
@@ -116,6 +143,20 @@ package struct PartStorageContract: Sendable {
                         )
                     }
                     try demand(code, is: UploadError(failure).code)
+                    let unknown = ScriptedSource(
+                        [.bytes([UInt8](repeating: 0, count: partSize / 2)), .fail(failure)],
+                        isLengthKnown: false
+                    )
+                    let same = await errorCode { () async throws(UploadError) in
+                        try await storage.storePart(
+                            NewPart(number: 1, size: nil, minimumSize: minimumSize),
+                            of: id,
+                            replacing: first.location,
+                            from: unknown,
+                            verifying: { [] }
+                        )
+                    }
+                    try demand(same, is: UploadError(failure).code)
                 }
                 let last = try await store(parts[1], 2, of: id, in: storage)
                 try await storage.join([first, last], of: id)
@@ -251,11 +292,17 @@ package struct PartStorageContract: Sendable {
         _ number: Int,
         of id: UploadID,
         replacing replaced: PartRecord? = nil,
+        isKnown: Bool = true,
         in storage: any PartStorage
     ) async throws -> PartRecord {
-        let location = try await store(bytes, number, of: id, at: replaced?.location, in: storage) {
-            Digest.hash(bytes, .md5)
-        }
+        let location = try await store(
+            bytes,
+            number,
+            of: id,
+            at: replaced?.location,
+            isKnown: isKnown,
+            in: storage
+        ) { Digest.hash(bytes, .md5) }
         return PartRecord(
             number: number,
             size: Int64(bytes.count),
@@ -271,11 +318,12 @@ package struct PartStorageContract: Sendable {
         _ number: Int,
         of id: UploadID,
         at replaced: String?,
+        isKnown: Bool = true,
         in storage: any PartStorage,
         verifying verify: () async throws(UploadError) -> [UInt8]
     ) async throws(UploadError) -> String {
-        let part = NewPart(number: number, size: Int64(bytes.count), minimumSize: minimumSize)
-        guard isWhole, let whole = storage.wholePartStorage else {
+        let part = NewPart(number: number, size: isKnown ? Int64(bytes.count) : nil, minimumSize: minimumSize)
+        guard isWhole, isKnown, let whole = storage.wholePartStorage else {
             return try await storage.storePart(
                 part,
                 of: id,

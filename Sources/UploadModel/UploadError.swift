@@ -143,11 +143,11 @@ extension UploadError {
         )
     }
 
-    /// The error for a part with fewer bytes than it announced.
-    package init(part: NewPart, received: Int64) {
+    /// The error for a part with fewer bytes than the announced `size`.
+    package init(partOf size: Int64, received: Int64) {
         self.init(
-            .lengthConflict(length: part.size),
-            "The part has \(received) bytes and not \(part.size); send it again."
+            .lengthConflict(length: size),
+            "The part has \(received) bytes and not \(size); send it again."
         )
     }
 }

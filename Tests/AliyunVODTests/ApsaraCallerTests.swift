@@ -570,4 +570,67 @@ struct ApsaraCallerTests {
         #expect(try await bench.recorded(complete.id)?.progress == expected)
         #expect(try await endpoint.send("ReportUploadProgress", report, by: try await endpoint.pair("k", [])) != "200")
     }
+
+    @Test("the browser that reported a checkpoint gets it back, while the upload is open; nobody else does")
+    func checkpoint() async throws {
+        let endpoint = try await Endpoint()
+        let bench = endpoint.bench
+        let media = try await bench.begin()
+        let upload = try await bench.beginParts(of: media)
+        let file = ["FileName": "a.mp4", "FileSize": "100", "FileCreateTime": "17", "FileHash": "h"]
+        let report = file.merging([
+            "VideoId": media.id, "UserId": "1", "ClientId": "c", "UploadRatio": "0.5", "UploadId": upload.id.text,
+            "UploadPoint": #"{"loaded":0.5,"checkpoint":{}}"#, "PartSize": "10", "DonePartsCount": "5",
+        ]) { $1 }
+        func asked(_ change: [String: String] = [:], client: String? = "c", user: String = "1") async throws
+            -> [ApsaraCheckpoint]
+        {
+            let named = file.merging(change) { $1 }
+            let list =
+                "[{\"FileName\":\"\(named["FileName"] ?? "")\",\"FileSize\":\(named["FileSize"] ?? "0"),"
+                + "\"FileCreateTime\":\(named["FileCreateTime"] ?? "0"),\"FileHash\":\"\(named["FileHash"] ?? "")\"}]"
+            var parameters = [(name: "UserId", value: user), (name: "UploadInfoList", value: list)]
+            if let client { parameters.append((name: "ClientId", value: client)) }
+            let call = try ApsaraParameters(parameters)
+            #expect(
+                try await endpoint.send("GetUploadProgress", Dictionary(uniqueKeysWithValues: parameters), by: nil)
+                    == "200"
+            )
+            var found: [ApsaraCheckpoint] = []
+            for file in try ApsaraCheckpoint.File.list(call) {
+                if let one = try await bench.library.checkpoint(of: file) { found.append(one) }
+            }
+            return found
+        }
+        #expect(try await asked().isEmpty)
+        #expect(try await endpoint.send("ReportUploadProgress", report, by: nil) == "200")
+        let found = try #require(try await asked().first)
+        #expect(found.media == media.id && found.point == report["UploadPoint"] && found.ratio == 0.5)
+        #expect(found.document.members.contains { $0.name == "ClientId" })
+        for (client, user) in [(nil, "1"), ("d", "1"), ("c", "2")] as [(String?, String)] {
+            #expect(try await asked(client: client, user: user).isEmpty)
+        }
+        for name in file.keys { #expect(try await asked([name: "18"]).isEmpty, "\(name)") }
+        // Each media has one: reports cannot fill the state.
+        let later = report.merging(["UploadRatio": "0.6", "FileHash": "i"]) { $1 }
+        #expect(try await endpoint.send("ReportUploadProgress", later, by: nil) == "200")
+        #expect(try await asked().isEmpty)
+        #expect(try await asked(["FileHash": "i"]).first?.ratio == 0.6)
+        let kept = try await bench.state.records(ApsaraCheckpoint.recordKind, prefix: "", after: nil, limit: 9)
+        #expect(kept.count == 1 && kept[0].expiresAt != nil)
+        // Too much, or too little to continue with, is not kept.
+        for change in [
+            ["UploadPoint": String(repeating: "x", count: 70_000)], ["ClientId": ""], ["UploadId": ""],
+            ["FileCreateTime": "x"], ["VideoId": "x"],
+        ] {
+            let other = report.merging(["FileHash": "j"]) { $1 }.merging(change) { $1 }
+            _ = try await endpoint.send("ReportUploadProgress", other, by: nil)
+            #expect(try await asked(["FileHash": "j"]).isEmpty, "\(change.keys)")
+        }
+        // An upload that has ended is not continued.
+        try await bench.library.endUploads(of: media)
+        #expect(try await asked(["FileHash": "i"]).isEmpty)
+        let broken = ["UserId": "1", "ClientId": "c", "UploadInfoList": "[{]"]
+        #expect(try await endpoint.send("GetUploadProgress", broken, by: nil) == "400 InvalidParameter")
+    }
 }

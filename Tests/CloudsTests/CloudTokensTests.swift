@@ -71,6 +71,35 @@ struct CloudTokensTests {
         }
     }
 
+    @Test("calls for ApsaraVideo VOD are signed in the header, or among the parameters", arguments: [false, true])
+    func apsara(isVersion1: Bool) async throws {
+        try await World.serving(TestServer.Reply(200, "{}")) { server in
+            let cloud = AliyunVODCloud(
+                caller: World.caller(.aliyun),
+                credentials: World.pair,
+                endpoint: CloudEndpoint(origin: server.url),
+                signature: isVersion1 ? .parameters : .header,
+                clock: ManualClock(World.noon)
+            )
+            let parameters = [SigningField("Title", "a b+c~é"), SigningField("FileName", "a.mp4")]
+            #expect(try await cloud.perform("CreateUploadVideo", parameters, isXML: false).status == 200)
+            let call = try #require(server.calls.first)
+            #expect(call.method == "POST" && call.path == "/")
+            let request = try signed(call, payload: .empty)
+            func value(_ name: String) -> String? { request.query.first { $0.name == name }?.value }
+            #expect(value("Title") == "a b+c~é" && value("Format") == "JSON")
+            if isVersion1 {
+                #expect(value("Action") == "CreateUploadVideo" && value("Version") == "2017-03-21")
+                let claim = try AliyunRPCSignature.claim(request, at: World.noon.unixSeconds)
+                try AliyunRPCSignature.verify(claim, credentials: World.pair)
+            } else {
+                #expect(call.fields["x-acs-action"] == "CreateUploadVideo" && value("Action") == nil)
+                let claim = try ACS3Signature.claim(request, at: World.noon.unixSeconds)
+                try ACS3Signature.verify(claim, credentials: World.pair)
+            }
+        }
+    }
+
     @Test("Alibaba Cloud receives AssumeRole, signed in the header")
     func aliyun() async throws {
         try await World.serving(TestServer.Reply(200, World.aliyunResponse)) { server in

@@ -259,7 +259,7 @@ struct DurableRecordTests {
         )
         let part = PartRecord(
             number: 1,
-            size: new.size,
+            size: Int64(bytes.count),
             md5: [],
             crc64: 0,
             location: location,

@@ -124,6 +124,7 @@ struct ConfigurationLoaderTests {
         "aliyun.stsEndpoint": "https://sts.example", "aliyun.ossEndpoint": "https://oss.example",
         "aliyun.vod.bucket": "films-1", "aliyun.vod.region": "cn-beijing", "aliyun.vod.appIds": "app-1000001, app-2",
         "aliyun.vod.mode": "direct", "aliyun.vod.endpoint": "https://vod.example", "aliyun.vod.authLifetime": "10m",
+        "aliyun.vod.signature": "v1",
         "aliyun.vod.uploadLifetime": "7d", "vimeo.uploadLifetime": "3d", "vimeo.callsPerMinute": "9",
         "vimeo.mode": "direct", "vimeo.accessToken": "token", "vimeo.endpoint": "https://vimeo.example",
         "vimeo.pollInterval": "20s",

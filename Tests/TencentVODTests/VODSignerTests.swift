@@ -148,7 +148,7 @@ struct VODSignerTests {
 
     @Test("the sub-application 0 is none")
     func noApplication() async throws {
-        let place = VODPlace(TencentSettings())
+        let place = VODPlace(Settings())
         let named = ["\(Self.sub)"]
         let found = try await owner(KeyLimits(), application: 0, subject: nil, applications: named)
         #expect(found.application == place.appID)

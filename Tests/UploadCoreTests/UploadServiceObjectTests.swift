@@ -15,11 +15,13 @@ extension ServiceBench {
         _ bytes: [UInt8],
         _ source: (any ByteSource)? = nil,
         isRight: Bool = true,
-        isPlain: Bool = false
+        isPlain: Bool = false,
+        isSizeKnown: Bool = true
     ) -> ObjectContent {
         let source = source ?? ArraySource(bytes)
         let plain = isPlain ? ObjectContent.Plain(source) { _ in } : nil
-        return ObjectContent(source, size: Int64(bytes.count), plain: plain) { () async throws(UploadError) in
+        return ObjectContent(source, size: isSizeKnown ? Int64(bytes.count) : nil, plain: plain) {
+            () async throws(UploadError) in
             guard isRight else { throw UploadError(.checksumMismatch, "others") }
             return ContentDigests(md5: Digest.hash(bytes, .md5), crc64: UInt64(bytes.count))
         }

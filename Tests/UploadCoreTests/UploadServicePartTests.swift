@@ -149,6 +149,53 @@ struct UploadServicePartTests {
         #expect(try await bench.read() == bytes)
     }
 
+    @Test("parts of unknown size count as many bytes as they have", arguments: [false, true])
+    func unknownSizes(isLimited: Bool) async throws {
+        var policy = Policy()
+        policy.storedBytes = isLimited ? 30 : nil
+        let bench = ServiceBench(limits: UploadLimits(maximumBytes: 25, lifetime: 3600, policies: [.subject: policy]))
+        func put(_ bytes: [[UInt8]], part number: Int, of id: UploadID) async throws -> NamedPart {
+            let source = ScriptedSource(bytes.map { .bytes($0) }, isLengthKnown: false)
+            let content = bench.content(Array(bytes.joined()), source, isPlain: true, isSizeKnown: false)
+            let part = try await bench.services.putPart(number, of: id, content, minimumSize: 0)
+            #expect(part.size == bytes.reduce(0) { $0 + Int64($1.count) })
+            return NamedPart(number: number, entityTag: part.entityTag)
+        }
+        let other = try await bench.upload(isLimited ? 8 : 0)
+        let id = try await bench.begin()
+        let one = try await put([[1, 2, 3], [4, 5]], part: 1, of: id)
+        let two = try await put([[6], [7]], part: 2, of: id)
+        #expect(try await bench.services.parts.parts(of: id, after: 0, limit: 9).0.offset == 7)
+        // Past the limit of the upload, or past what is left of the quota.
+        let many = [UInt8](repeating: 9, count: 16)
+        let excess = await code { try await put(isLimited ? [many] : [many, many], part: 3, of: id) }
+        #expect(excess?.name == (isLimited ? "quota_exceeded" : "content_too_large"), "\(excess?.name ?? "none")")
+        // Nothing of it stays, and what fits exactly is stored.
+        #expect(try await bench.services.parts.parts(of: id, after: 0, limit: 9).1.map(\.number) == [1, 2])
+        let three = try await put([Array(many.prefix(15))], part: 3, of: id)
+        // One that replaces another counts by the difference.
+        let last = try await put([Array(many.prefix(10)), Array(many.prefix(5))], part: 3, of: id)
+        #expect(three.entityTag == last.entityTag)
+        try await bench.complete(id, [one, two, last])
+        #expect(try await bench.read() == [1, 2, 3, 4, 5, 6, 7] + many.prefix(15))
+        let usage = try await bench.services.quota.quota(of: Account(.subject, "alice")).usage
+        #expect(usage.storedBytes == 22 && usage.reservedBytes == (isLimited ? 8 : 0))
+        try await bench.services.uploads.terminate(other)
+    }
+
+    @Test("a part of unknown size that breaks off leaves nothing, and the upload goes on")
+    func unknownSizeBrokenOff() async throws {
+        let id = try await bench.begin()
+        let one = try await bench.put([1, 2], part: 1, of: id)
+        let source = ScriptedSource([.bytes([3]), .fail(.disconnected)], isLengthKnown: false)
+        let content = bench.content([3], source, isSizeKnown: false)
+        #expect(
+            await code { try await bench.services.putPart(1, of: id, content, minimumSize: 0) } == .disconnected
+        )
+        try await bench.complete(id, [one])
+        #expect(try await bench.read() == [1, 2])
+    }
+
     @Test("it accepts bytes only as parts")
     func append() async throws {
         let id = try await bench.begin()

@@ -168,7 +168,13 @@ extension ApsaraBroker {
     fileprivate init?(_ context: GatewayContext, _ place: ApsaraPlace) {
         let settings = context.settings.aliyunVOD
         let endpoint = settings.endpoint ?? "https://vod.\(settings.region).aliyuncs.com"
-        guard settings.mode == .direct, let forwarder = AliyunVODForwarder(context, to: endpoint) else { return nil }
+        guard settings.mode == .direct,
+            let forwarder = AliyunVODForwarder(
+                context,
+                to: endpoint,
+                isSignedInParameters: settings.signature == .v1
+            )
+        else { return nil }
         self.init(
             place: place,
             cloud: { (action, parameters, isXML) async throws(CloudForwarder.Failure) in

@@ -6,6 +6,7 @@ package struct AliyunVODSettings: SettingsSection {
     package var mode = Mode.relay
     /// `nil` for that of the cloud in the region; only in `direct` mode.
     package var endpoint: String?
+    package var signature = Signature.v3
     package var bucket = "outin-sluice"
     package var region = "cn-shanghai"
     /// If empty, callers may name any application.
@@ -18,6 +19,11 @@ package struct AliyunVODSettings: SettingsSection {
         case relay
         /// Calls are performed by the cloud, with the account's key; the bytes go there.
         case direct
+    }
+
+    /// How calls for the cloud are signed.
+    package enum Signature: String, Sendable, CaseIterable {
+        case v3, v1
     }
 
     package init() {}
@@ -34,6 +40,12 @@ package struct AliyunVODSettings: SettingsSection {
             \.endpoint,
             optional: .origin,
             "URL of ApsaraVideo VOD for direct mode; if not set, that of Alibaba Cloud in aliyun.vod.region."
+        ),
+        setting(
+            "aliyun.vod.signature",
+            \.signature,
+            .choice,
+            "Version of the signatures of direct mode: v3, or v1 for an endpoint that knows no other."
         ),
         setting(
             "aliyun.vod.bucket",

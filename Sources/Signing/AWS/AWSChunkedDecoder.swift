@@ -11,6 +11,8 @@ package enum AWSChunkedFailure: Error, Sendable, Equatable {
     case wrongTrailerSignature
     /// The number of bytes differs from `x-amz-decoded-content-length`.
     case wrongLength
+    /// A chunk before the last one has too few bytes of data; the first chunk has number 1.
+    case smallChunk(number: Int, size: Int64, minimum: Int64)
 }
 
 /// Decodes the content coding `aws-chunked` and verifies its signatures; see `AWSChunkedEncoder` for the format.
@@ -41,6 +43,10 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
     private var signer: SigV4ChunkSigner?
     private let hasTrailers: Bool
     private let length: Int64?
+    private let minimumChunk: Int64
+    private var chunkCount = 0
+    /// Bytes of data in the chunk that began last.
+    private var chunkSize: Int64 = 0
     private var state = State.line
     private var line: [UInt8] = []
     private var chunkSignature = ""
@@ -60,7 +66,8 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
     ///   - payload: What the request declares about its content.
     ///   - signature: The verified signature of the request.
     ///   - length: `x-amz-decoded-content-length`, if known.
-    package init?(payload: SigV4Payload, signature: SigV4Signature, length: Int64?) {
+    ///   - minimumChunk: Minimum bytes of data in every chunk but the last.
+    package init?(payload: SigV4Payload, signature: SigV4Signature, length: Int64?, minimumChunk: Int64 = 1) {
         switch payload {
         case .signedChunks, .signedChunksAndTrailers: signer = signature.chunkSigner
         case .unsignedChunksAndTrailers: signer = nil
@@ -68,6 +75,7 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
         }
         hasTrailers = payload != .signedChunks
         self.length = length
+        self.minimumChunk = minimumChunk
     }
 
     /// Decodes the beginning of `buffer`.
@@ -179,6 +187,11 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
             guard size <= Int64.max - dataCount else { throw .wrongLength }
         }
         if size > 0 {
+            guard chunkCount == 0 || chunkSize >= minimumChunk else {
+                throw .smallChunk(number: chunkCount, size: chunkSize, minimum: minimumChunk)
+            }
+            chunkCount += 1
+            chunkSize = size
             remainingInChunk = size
             state = .data
         } else {

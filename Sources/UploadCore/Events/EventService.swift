@@ -45,6 +45,7 @@ package final class EventService: Sendable {
         if upload.attributes?.partSizes != nil || upload.attributes?.completing != nil {
             // Up to 10,000 numbers each, which the object has and no receiver of events needs.
             upload.attributes?.partSizes = nil
+            upload.attributes?.partChecksums = nil
             upload.attributes?.completing = nil
         }
         return EventRecord(

@@ -7,8 +7,8 @@ internal import UploadModel
 final class ComingParts: Sendable {
     struct Part: Sendable {
         let number: Int
-        /// Bytes.
-        let size: Int64
+        /// Bytes; so far, if only its end reveals them.
+        fileprivate(set) var size: Int64
         /// Size in bytes of the part stored under its number.
         fileprivate(set) var stored: Int64
     }
@@ -97,19 +97,24 @@ final class ComingParts: Sendable {
         }
     }
 
+    /// A part whose size only its end reveals may have this many bytes now.
+    func extend(_ ticket: UInt64, of id: UploadID, to size: Int64) {
+        contents.withLock { $0.parts[id]?[ticket]?.size = size }
+    }
+
     /// Removes a part that has arrived or failed; has no effect the second time.
     ///
     /// - Parameters:
     ///   - ticket: A ticket from `add`.
     ///   - id: The upload.
-    ///   - bytes: By how much the part increases the size of all stored parts, now that it is stored; `nil` if it is not.
-    func remove(_ ticket: UInt64, of id: UploadID, storing bytes: Int64?) {
+    ///   - stored: Its final size, and by how much it increases the size of all stored parts; `nil` if it is not stored.
+    func remove(_ ticket: UInt64, of id: UploadID, storing stored: (size: Int64, growth: Int64)?) {
         contents.withLock { contents in
-            if let bytes { contents.storedBytes[id]? += bytes }
+            if let stored { contents.storedBytes[id]? += stored.growth }
             guard let part = contents.parts[id]?.removeValue(forKey: ticket) else { return }
-            if bytes != nil {
+            if let stored {
                 for (other, coming) in contents.parts[id] ?? [:] where coming.number == part.number {
-                    contents.parts[id]?[other]?.stored = part.size
+                    contents.parts[id]?[other]?.stored = stored.size
                 }
             }
             if contents.parts[id]?.isEmpty == true { contents.parts[id] = nil }

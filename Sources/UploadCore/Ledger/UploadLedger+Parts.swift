@@ -58,6 +58,50 @@ extension UploadLedger {
         }
     }
 
+    /// Admits more bytes of a part whose size only its end reveals, in steps.
+    ///
+    /// - Parameters:
+    ///   - count: Bytes that have arrived.
+    ///   - coming: The part.
+    ///   - upload: Its upload, as recorded when the part was admitted.
+    /// - Returns: As many bytes or more; those that are not needed stay reserved until the upload is completed or ends.
+    /// - Throws: As `admit(_:as:of:replacing:)`.
+    func admit(_ count: Int64, more coming: ComingPart, of upload: Upload) async throws(UploadError) -> Int64 {
+        let limit = mostBytes(of: upload)
+        guard count <= limit else { throw UploadError.tooLarge(limit) }
+        let wanted = min(count.adding(Self.partStep), limit)
+        guard coming.isLimited else {
+            comingParts.extend(coming.ticket, of: coming.upload, to: wanted)
+            return wanted
+        }
+        let effectiveLimits = try await effectiveLimits(for: upload.accounts)
+        return try await turns.withTurn(at: coming.upload) { () async throws(UploadError) -> Int64 in
+            func take(_ bytes: Int64) async throws(UploadError) {
+                let (recorded, _, total) = try await total(of: coming.upload, with: bytes, as: coming.number)
+                guard let total, total <= limit else { throw UploadError.tooLarge(limit) }
+                if effectiveLimits.limitsBytes, total > recorded.reservedBytes {
+                    _ = try await reserve(total, for: recorded, under: effectiveLimits, isWhole: true)
+                }
+                comingParts.extend(coming.ticket, of: coming.upload, to: bytes)
+            }
+            do throws(UploadError) {
+                try await take(wanted)
+                return wanted
+            } catch {
+                switch error.code {
+                case .tooLarge, .quotaExceeded: break
+                default: throw error
+                }
+            }
+            // Where little is left, just what is needed.
+            try await take(count)
+            return count
+        }
+    }
+
+    /// Bytes per step: each costs a turn and, with limits, a transaction.
+    private static let partStep: Int64 = 4 << 20
+
     /// Counts an upload with all its parts, stored and in progress, and one more; call it during a turn.
     ///
     /// The state reads each part to know the sum, which would cost n² for n parts. So the sum is kept from one count to
@@ -113,7 +157,8 @@ extension UploadLedger {
             comingParts.forgetStoredBytes(of: coming.upload)
             throw error
         }
-        comingParts.remove(coming.ticket, of: coming.upload, storing: part.size - (replaced?.size ?? 0))
+        let growth = part.size - (replaced?.size ?? 0)
+        comingParts.remove(coming.ticket, of: coming.upload, storing: (part.size, growth))
         return replaced
     }
 

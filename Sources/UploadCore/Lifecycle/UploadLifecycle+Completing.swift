@@ -79,6 +79,7 @@ extension UploadLifecycle {
         completed.reservedBytes = isPartial ? upload.offset : 0
         completed.attributes?.condition = nil
         completed.attributes?.completing = nil
+        completed.attributes?.isChecksumUsual = nil
         completed.attributes?.isHeld = nil
         return completed
     }

@@ -83,8 +83,7 @@ extension UploadLifecycle {
     /// Requires the lease.
     private func reopened(_ upload: Upload) async throws(UploadError) -> Upload {
         var upload = upload
-        upload.attributes?.completing = nil
-        upload.attributes?.condition = nil
+        upload.attributes?.takeBackCompletion()
         guard let attributes = upload.attributes,
             try await state.setAttributes(of: upload.id, to: attributes)
         else { throw UploadError.uploadEnded }

@@ -4,7 +4,7 @@ package import UploadModel
 /// The incoming bytes of an object or a part, with digests that are available at the end.
 package struct ObjectContent {
     package let source: any ByteSource
-    /// Number of bytes in the source; `nil` if that is known only at its end, which is not allowed for a part.
+    /// Number of bytes in the source; `nil` if that is known only at its end.
     package let size: Int64?
     /// The same bytes without the computation of digests; `nil` if only `source` can be pulled.
     package let plain: Plain?

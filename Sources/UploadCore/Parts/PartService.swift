@@ -66,25 +66,42 @@ package final class PartService: Sendable {
             guard PartRecord.numbers.contains(number) else {
                 throw UploadError(.invalidRequest, "The number of a part must be from 1 to 10,000.")
             }
-            guard let size = content.size else {
-                throw UploadError(.invalidRequest, "The size of a part must be declared before its bytes.")
-            }
             try check(upload)
             try RequestMeter.identify(key: upload.issuer, subject: upload.subject)
-            let coming = try await ledger.admit(size, as: number, of: upload, replacing: stored)
+            let coming = try await ledger.admit(content.size ?? 0, as: number, of: upload, replacing: stored)
             defer { ledger.giveUp(coming) }
-            let (location, digests) = try await store(
-                NewPart(number: number, size: size, minimumSize: minimumSize),
-                of: id,
-                replacing: coming.stored,
-                content
-            )
+            let new = NewPart(number: number, size: content.size, minimumSize: minimumSize)
+            let (location, size, digests) = try await store(new, of: upload, as: coming, content)
             let part = try await recorded(coming, at: location, of: upload, size, digests)
             var current = upload
             current.updatedAt = part.storedAt
             context.observer.observe(.appended(current, bytes: part.size))
             _ = await lifecycle.renewedExpiry(of: current)
             return part
+        }
+    }
+
+    private func store(
+        _ part: NewPart,
+        of upload: Upload,
+        as coming: UploadLedger.ComingPart,
+        _ content: ObjectContent
+    ) async throws(UploadError) -> (location: String, size: Int64, ContentDigests) {
+        if let size = part.size {
+            let (location, digests) = try await store(part, of: upload.id, replacing: coming.stored, content)
+            return (location, size, digests)
+        }
+        let source = AdmittedSource(content.source) { [ledger] count throws(UploadError) in
+            try await ledger.admit(count, more: coming, of: upload)
+        }
+        do throws(UploadError) {
+            let content = ObjectContent(source, size: nil) { () async throws(UploadError) in
+                try await content.digests()
+            }
+            let (location, digests) = try await store(part, of: upload.id, replacing: coming.stored, content)
+            return (location, source.count, digests)
+        } catch {
+            throw source.refusal ?? error
         }
     }
 
@@ -103,13 +120,15 @@ package final class PartService: Sendable {
         let location: String
         do throws(UploadError) {
             let storage = try lifecycle.partStorage
-            if let whole = storage.wholePartStorage, let plain = content.plain, wholeContents.take(part.size) {
-                defer { wholeContents.giveBack(part.size) }
+            if let whole = storage.wholePartStorage, let plain = content.plain, let size = part.size,
+                wholeContents.take(size)
+            {
+                defer { wholeContents.giveBack(size) }
                 location = try await whole.storePart(
                     part,
                     of: id,
                     replacing: before?.location,
-                    content: try await Self.gather(plain.source, of: part),
+                    content: try await Self.gather(plain.source, Int(size)),
                     hashing: plain.hash,
                     verifying: verify
                 )
@@ -130,13 +149,12 @@ package final class PartService: Sendable {
     }
 
     /// All bytes of a small part.
-    private static func gather(_ source: any ByteSource, of part: NewPart) async throws(UploadError) -> [UInt8] {
-        let size = Int(part.size)
+    private static func gather(_ source: any ByteSource, _ size: Int) async throws(UploadError) -> [UInt8] {
         // Usually they come within a moment, and can then be read at once.
         _ = await source.arrives(size)
         let (bytes, failure) = await source.gather(size)
         if let failure { throw UploadError(failure) }
-        guard bytes.count == size else { throw UploadError(part: part, received: Int64(bytes.count)) }
+        guard bytes.count == size else { throw UploadError(partOf: Int64(size), received: Int64(bytes.count)) }
         return bytes
     }
 

@@ -1,3 +1,5 @@
+package import Foundation
+
 /// Metadata of an object, stored with its `Upload` and `Media`.
 package struct ObjectAttributes: Sendable, Equatable, Codable {
     /// Header fields that are returned with the object, by lower-case name, such as `cache-control`.
@@ -11,8 +13,12 @@ package struct ObjectAttributes: Sendable, Equatable, Codable {
     package var entityTag: String?
     /// CRC-64/XZ of the bytes, as OSS and COS return it.
     package var crc64: UInt64?
-    /// The checksum that the client requested or announced.
+    /// The checksum that the client requested or announced, or the usual one of its API.
     package var checksum: ObjectChecksum?
+    /// Whether no client asked for the checksum of an open upload; `nil` means no.
+    package var isChecksumUsual: Bool?
+    /// The checksums of all parts, in order, for an object with a composite checksum; `nil` if they are not kept.
+    package var partChecksums: Data?
     /// `nil` if the object was not uploaded in parts.
     package var partSizes: PartSizes?
     /// Whether bytes can be appended; `nil` means no.
@@ -30,6 +36,24 @@ package struct ObjectAttributes: Sendable, Equatable, Codable {
         self.headers = headers
         self.tags = tags
         self.checksum = checksum
+    }
+
+    /// The parts are not joined after all, and can change.
+    package mutating func takeBackCompletion() {
+        completing = nil
+        condition = nil
+        partChecksums = nil
+        if isChecksumUsual == true { checksum = nil }
+        isChecksumUsual = nil
+    }
+
+    /// The checksum of one part of an object with a composite checksum, if it is kept.
+    package func checksum(ofPart number: Int) -> ObjectChecksum? {
+        guard let checksum, checksum.isComposite, let all = partChecksums, let count = partSizes?.count, number >= 1,
+            number <= count, all.count % count == 0
+        else { return nil }
+        let size = all.count / count
+        return ObjectChecksum(checksum.algorithm, value: [UInt8](all.dropFirst((number - 1) * size).prefix(size)))
     }
 }
 

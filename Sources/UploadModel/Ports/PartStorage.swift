@@ -17,7 +17,8 @@ package protocol PartStorage: BlobStorage {
     ///   - part: Describes the incoming part.
     ///   - id: The blob.
     ///   - replaced: Location of the recorded part with this number, if any; that part is left unchanged.
-    ///   - source: Pulled until its end; fewer bytes than announced are an error.
+    ///   - source: Pulled until its end; fewer bytes than announced are an error. If the size is not known, the source
+    ///     counts its bytes and fails when there are too many.
     ///   - verify: Called once, after the last byte; returns the MD5 of the bytes, and throws if they must not be
     ///     stored.
     /// - Returns: The location of the part; its bytes are as durable as the settings require for acknowledged bytes.
@@ -55,7 +56,7 @@ package protocol PartStorage: BlobStorage {
 
 /// Stores small parts in one step.
 package protocol WholePartStorage: Sendable {
-    /// Like `PartStorage.storePart`, for a part whose bytes are all in memory.
+    /// Like `PartStorage.storePart`, for a part of known size whose bytes are all in memory.
     ///
     /// - Parameters:
     ///   - part: Describes the part; it has as many bytes as `content`.
@@ -86,12 +87,12 @@ extension PartStorage {
 package struct NewPart: Sendable, Equatable {
     /// See `PartRecord.numbers`.
     package var number: Int
-    /// Bytes.
-    package var size: Int64
+    /// Bytes; `nil` if only the end of the source reveals it.
+    package var size: Int64?
     /// The client's minimum size in bytes for every part but the last; a smaller one can only be the last.
     package var minimumSize: Int64
 
-    package init(number: Int, size: Int64, minimumSize: Int64) {
+    package init(number: Int, size: Int64?, minimumSize: Int64) {
         self.number = number
         self.size = size
         self.minimumSize = minimumSize

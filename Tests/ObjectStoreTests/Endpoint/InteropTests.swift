@@ -372,6 +372,31 @@ struct InteropTests {
         #expect(attributes.element("ChecksumSHA256") == checksum && attributes.element("ChecksumType") == "COMPOSITE")
     }
 
+    @Test(
+        "a form whose file comes before its fields is told what is wrong",
+        arguments: [
+            [], ["policy", "x-amz-signature"], ["policy", "OSSAccessKeyId", "Signature"],
+            ["q-sign-algorithm", "policy"],
+        ]
+    )
+    func fileFirst(_ names: [String]) async throws {
+        let bench = try await bench()
+        let boundary = "----x"
+        func part(_ name: String, _ value: String) -> String {
+            "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(name)\"\r\n\r\n\(value)\r\n"
+        }
+        let before = names.map { part($0, "x") }.joined()
+        let form = before + part("file", "content") + part("key", "k") + "--\(boundary)--\r\n"
+        let content = Array(form.utf8)
+        let fields: HTTPFields = [
+            "Content-Type": "multipart/form-data; boundary=\(boundary)", "Content-Length": String(content.count),
+        ]
+        let response = await bench.send(try s3Head("POST", "/bucket-1", fields), content)
+        #expect(response.outcome == "400 InvalidArgument")
+        #expect(response.text?.contains("check the order of the fields") == true)
+        #expect(response.element("ArgumentName") == "key")
+    }
+
     // MARK: OSS
 
     @Test("OSS clients get deleted keys URL-encoded on request", arguments: Signature.oss)

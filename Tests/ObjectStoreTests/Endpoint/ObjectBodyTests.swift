@@ -25,7 +25,8 @@ struct ObjectBodyTests {
             source,
             payload: payload,
             signature: Self.signature,
-            checksum: checksum
+            checksum: checksum,
+            minimumChunk: 1
         )
     }
 

@@ -171,6 +171,10 @@ struct S3AuthenticationTests {
         #expect(await error(old)?.message.contains("Please use AWS4-HMAC-SHA256") == true)
         let query = try s3Head("GET", target + "?AWSAccessKeyId=AKID&Signature=x%3D&Expires=1")
         #expect(await error(query)?.code == .invalidRequest)
+        // How to set the client is in it, and the sentence that SDKs know.
+        for hint in ["Please use AWS4-HMAC-SHA256", "signature_version='s3v4'"] {
+            #expect(await error(query)?.message.contains(hint) == true)
+        }
         for text in ["Bearer x", "AWS4-ECDSA-P256-SHA256 Credential=x", "Basic eDp5"] {
             #expect(await error(try s3Head("GET", target, ["Authorization": text]))?.code == .invalidRequest)
         }

@@ -36,7 +36,9 @@ struct S3VectorTests {
             let body = try ObjectBody(
                 try s3Content(head, .document),
                 ScriptedSource(pieces(of: sent, using: &random)),
-                caller
+                payload: caller.payload,
+                signature: caller.signature,
+                minimumChunk: 1
             )
             var received: [UInt8] = []
             while let piece = try await body.next(maximum: Int.random(in: 1...300, using: &random)) {

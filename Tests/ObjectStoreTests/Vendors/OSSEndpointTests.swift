@@ -109,6 +109,31 @@ struct OSSEndpointTests {
         #expect(head.fields["x-oss-object-type"] == "Multipart" && head.fields["Content-Length"] == nil)
     }
 
+    @Test("parts whose length only their end reveals are stored", arguments: Signature.oss)
+    func chunkedParts(_ signature: Signature) async throws {
+        let bench = try await ObjectBench()
+        let id = try await bench.begin("/bucket-1/k", by: signature)
+        let pieces = [[UInt8](repeating: 7, count: 1 << 20), Array("hello".utf8)]
+        var tags: [String] = []
+        for (index, piece) in pieces.enumerated() {
+            var head = try bench.signed("PUT", "/bucket-1/k?partNumber=\(index + 1)&uploadId=\(id)", by: signature)
+            head.fields["Transfer-Encoding"] = "chunked"
+            head.fields["Content-Length"] = nil
+            let part = await bench.send(head, piece)
+            #expect(part.outcome == "200", "\(part.text ?? "")")
+            tags.append(part.fields["ETag"] ?? "")
+        }
+        let listed = try await bench.send("GET", "/bucket-1/k?uploadId=\(id)&max-parts=1", by: signature)
+        #expect(listed.element("Size") == "1048576")
+        let document =
+            "<CompleteMultipartUpload>"
+            + tags.enumerated().map { "<Part><PartNumber>\($0 + 1)</PartNumber><ETag>\($1)</ETag></Part>" }.joined()
+            + "</CompleteMultipartUpload>"
+        let target = "/bucket-1/k?uploadId=\(id)"
+        let done = try await bench.send("POST", target, by: signature, content: Array(document.utf8))
+        #expect(done.fields["x-oss-hash-crc64ecma"] == crc64(pieces[0] + pieces[1]), "\(done.text ?? "")")
+    }
+
     @Test("listings contain what clients need")
     func listing() async throws {
         let bench = try await ObjectBench()

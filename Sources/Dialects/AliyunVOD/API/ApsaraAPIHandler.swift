@@ -95,7 +95,8 @@ struct ApsaraAPIHandler: CloudAPI {
         name = action.rawValue
         let isReport = action == .reportUploadProgress
         if action.isAlsoUnsigned, !AliyunCalls.isSigned(call) {
-            if isReport { try await service.report(parameters, from: request.clientAddress) }
+            guard isReport else { return .document(try await service.progress(parameters)) }
+            try await service.report(parameters, from: request.clientAddress)
             return .document(AliyunDocument())
         }
         guard parameters["Version"] == Self.version else {

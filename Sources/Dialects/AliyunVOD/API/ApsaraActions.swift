@@ -57,7 +57,8 @@ struct ApsaraActions: Sendable {
         case .searchMedia: return try await search(call)
         case .setMessageCallback: return try await setCallback(call)
         case .getMessageCallback: return try await callback(call)
-        case .reportUploadProgress, .getUploadProgress: return AliyunDocument()
+        case .reportUploadProgress: return AliyunDocument()
+        case .getUploadProgress: return try await progress(call.parameters)
         }
     }
 
@@ -301,7 +302,7 @@ extension ApsaraActions: ApsaraService {
         let sizes = 0...ApsaraUploadReader.largestFile
         let size = parameters["FileSize"].flatMap { Int64($0) }.flatMap { sizes.contains($0) ? $0 : nil }
         let now = library.clock.now.unixSeconds
-        _ = try await library.change(id) { media in
+        let media = try await library.change(id) { media in
             guard now < media.openUntil else { return }
             var progress = media.progress ?? ApsaraMedia.Progress()
             progress.ratio = ratio ?? progress.ratio
@@ -311,6 +312,20 @@ extension ApsaraActions: ApsaraService {
             progress.address = address
             media.progress = progress
         }
+        if let media, now < media.openUntil, media.content == nil, let checkpoint = ApsaraCheckpoint(parameters) {
+            try await library.keep(checkpoint, of: media)
+        }
+    }
+
+    /// For the browser that reported it; `nil` members and other files are left out.
+    func progress(_ parameters: ApsaraParameters) async throws -> AliyunDocument {
+        var found: [AliyunDocument.Value] = []
+        for file in try ApsaraCheckpoint.File.list(parameters) {
+            if let checkpoint = try await library.checkpoint(of: file) { found.append(.object(checkpoint.document)) }
+        }
+        return AliyunDocument([
+            ("UploadProgress", .object(AliyunDocument([("UploadProgressList", .list(of: "UploadProgress", found))])))
+        ])
     }
 }
 

@@ -14,6 +14,9 @@ protocol ApsaraService: Sendable {
 
     /// What an upload SDK reported, without a signature.
     func report(_ parameters: ApsaraParameters, from address: String) async throws
+
+    /// What was reported of files, without a signature.
+    func progress(_ parameters: ApsaraParameters) async throws -> AliyunDocument
 }
 
 /// An action that an authenticated caller wants.

@@ -68,6 +68,8 @@ struct ApsaraBroker: ApsaraService {
     /// SDKs report to the cloud themselves.
     func report(_ parameters: ApsaraParameters, from address: String) async throws {}
 
+    func progress(_ parameters: ApsaraParameters) async throws -> AliyunDocument { AliyunDocument() }
+
     // MARK: Whose media
 
     /// A key without limits acts for the account.

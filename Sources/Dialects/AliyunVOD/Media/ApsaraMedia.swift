@@ -48,6 +48,8 @@ struct ApsaraMedia: Sendable, Equatable, Codable {
         var deviceModel: String?
         var source: String?
         var address: String?
+        /// Key of the last `ApsaraCheckpoint`.
+        var checkpoint: String?
     }
 
     /// 32 hexadecimal digits: the time, and 80 random bits.

@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Digests
-internal import UploadCore
+package import Foundation
+package import UploadCore
 package import UploadModel
 
 /// Digests of an object made of parts, computed from what is known of the parts, without reading their bytes.
@@ -69,6 +70,17 @@ package enum MultipartDigests {
         }
         return result.value == nil ? nil : result
     }
+
+    /// The checksums of the parts, for requests for one part: only those of a composite checksum are returned.
+    ///
+    /// - Returns: All in order; `nil` if they would make the record of the object too large.
+    package static func kept(_ checksum: ObjectChecksum, of parts: [PartRecord]) -> Data? {
+        guard checksum.isComposite, parts.count * checksum.algorithm.byteCount <= mostKept else { return nil }
+        return Data(parts.compactMap(\.checksum).joined())
+    }
+
+    /// Bytes: 10,000 parts by CRC-32, 2,048 by SHA-256.
+    private static let mostKept = 64 << 10
 
     private static func combined<Variant>(
         _: CyclicRedundancyCheck<Variant>.Type,

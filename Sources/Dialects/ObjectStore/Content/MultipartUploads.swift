@@ -114,7 +114,11 @@ package struct MultipartUploads: Sendable {
 
     /// Minimum size of every part but the last, in bytes, as the client of this upload expects it.
     package static func minimumPartSize(of upload: Upload) -> Int64 {
-        (Vendor(storeName: upload.dialect) ?? .aws).profile.minimumPartSize
+        profile(of: upload).minimumPartSize
+    }
+
+    private static func profile(of upload: Upload) -> VendorProfile {
+        (Vendor(storeName: upload.dialect) ?? .aws).profile
     }
 
     /// Completes the upload and creates the object.
@@ -140,7 +144,12 @@ package struct MultipartUploads: Sendable {
         ) { attributes, records throws(UploadError) in
             attributes.entityTag = MultipartDigests.entityTag(records.map(\.md5))
             attributes.crc64 = MultipartDigests.crc64(records.map { ($0.crc64, $0.size) })
+            if attributes.checksum == nil, let usual = Self.profile(of: upload).usualChecksum {
+                attributes.checksum = ObjectChecksum(usual)
+                attributes.isChecksumUsual = true
+            }
             attributes.checksum = attributes.checksum.flatMap { MultipartDigests.checksum($0, of: records) }
+            attributes.partChecksums = attributes.checksum.flatMap { MultipartDigests.kept($0, of: records) }
             try check(attributes.checksum, records)
         }
         guard object.state == .completed else {

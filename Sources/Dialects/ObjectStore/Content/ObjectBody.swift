@@ -25,6 +25,8 @@ package final class ObjectBody: ByteSource {
     package let digests: ObjectDigests
     /// Number of bytes announced by the request; `nil` if it announces none.
     package let length: Int64?
+    /// Whether the request or its upload asked for the checksum.
+    package let hasRequestedChecksum: Bool
 
     private let declared: DeclaredContent
     /// Algorithm of the checksum expected in the trailer.
@@ -35,12 +37,18 @@ package final class ObjectBody: ByteSource {
     private var delivered: Int64 = 0
     private var hasEnded = false
 
+    /// "Signature calculations for the authorization header: Transferring payload in multiple chunks", Amazon S3 API
+    /// Reference.
+    package static let minimumChunk: Int64 = 8192
+
     /// - Parameters:
     ///   - content: What the request declares about it.
     ///   - body: The received body, not yet pulled.
     ///   - payload: The signature's statement about the content.
     ///   - signature: The signature of the request; needed for content in chunks.
     ///   - algorithm: The checksum to compute; `nil` uses the request's, if it has one.
+    ///   - usual: The checksum to compute if neither says which.
+    ///   - minimumChunk: Bytes of data in every chunk but the last.
     /// - Throws: `MissingContentLength`; `InvalidRequest` for an invalid declaration, or if the request has a checksum
     ///   other than `algorithm`.
     package init(
@@ -48,7 +56,9 @@ package final class ObjectBody: ByteSource {
         _ body: any ByteSource,
         payload: SigV4Payload,
         signature: SigV4Signature?,
-        checksum algorithm: ObjectChecksum.Algorithm? = nil
+        checksum algorithm: ObjectChecksum.Algorithm? = nil,
+        otherwise usual: ObjectChecksum.Algorithm? = nil,
+        minimumChunk: Int64 = minimumChunk
     ) throws(ObjectError) {
         let length = try content.length(payload)
         announced = try content.trailer(payload)
@@ -63,10 +73,16 @@ package final class ObjectBody: ByteSource {
         }
         declared = content
         self.length = length
+        hasRequestedChecksum = algorithm != nil || own != nil
         if case .sha256(let hash) = payload { sha256 = hash } else { sha256 = nil }
-        digests = ObjectDigests(algorithm ?? own, needsSHA256: sha256 != nil, needsSHA1: content.sha1 != nil)
+        digests = ObjectDigests(algorithm ?? own ?? usual, needsSHA256: sha256 != nil, needsSHA1: content.sha1 != nil)
         if let signature, let length,
-            let decoder = AWSChunkedDecoder(payload: payload, signature: signature, length: length)
+            let decoder = AWSChunkedDecoder(
+                payload: payload,
+                signature: signature,
+                length: length,
+                minimumChunk: minimumChunk
+            )
         {
             let chunks = AWSChunkedSource(body, decoder, length: length)
             self.chunks = chunks
@@ -82,9 +98,17 @@ package final class ObjectBody: ByteSource {
         _ content: DeclaredContent,
         _ body: any ByteSource,
         _ caller: ObjectCaller,
-        checksum algorithm: ObjectChecksum.Algorithm? = nil
+        checksum algorithm: ObjectChecksum.Algorithm? = nil,
+        otherwise usual: ObjectChecksum.Algorithm? = nil
     ) throws(ObjectError) {
-        try self.init(content, body, payload: caller.payload, signature: caller.signature, checksum: algorithm)
+        try self.init(
+            content,
+            body,
+            payload: caller.payload,
+            signature: caller.signature,
+            checksum: algorithm,
+            otherwise: usual
+        )
     }
 
     package var remaining: Int64? { length.map { $0 - delivered } }

@@ -4,7 +4,7 @@ internal import UploadModel
 extension S3AttributesQuery {
     /// A document `GetObjectAttributesResponse`.
     ///
-    /// Parts have the numbers that GetObject accepts; their checksums are not kept.
+    /// Parts have the numbers that GetObject accepts, and their checksums if the object's is composite.
     ///
     /// - Parameters:
     ///   - known: The known attributes of the object.
@@ -22,14 +22,14 @@ extension S3AttributesQuery {
             }
         }
         if attributes.contains(.parts), let sizes = known?.partSizes {
-            document.element("ObjectParts") { self.write(sizes, to: &$0) }
+            document.element("ObjectParts") { self.write(sizes, known, to: &$0) }
         }
         if attributes.contains(.storageClass) { document.element("StorageClass", Vendor.aws.profile.storageClass) }
         if attributes.contains(.size) { document.element("ObjectSize", size) }
         return document.finished()
     }
 
-    private func write(_ sizes: PartSizes, to node: inout XMLWriter) {
+    private func write(_ sizes: PartSizes, _ known: ObjectAttributes?, to node: inout XMLWriter) {
         let first = min(partMarker, sizes.count)
         let shown = first..<min(first + maximumParts, sizes.count)
         // SDKs call it `TotalPartsCount`.
@@ -42,6 +42,9 @@ extension S3AttributesQuery {
             node.element("Part") { part in
                 part.element("PartNumber", index + 1)
                 part.element("Size", size)
+                if let checksum = known?.checksum(ofPart: index + 1) {
+                    part.element(checksum.algorithm.s3Element, ifPresent: checksum.text(parts: nil))
+                }
             }
         }
     }

@@ -72,7 +72,9 @@ extension ObjectError {
 
     static let unsupportedSignature = ObjectError(
         .invalidRequest,
-        "The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256."
+        "The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256. Set Signature Version 4 in "
+            + "the client: signature_version='s3v4' in botocore and boto3, aws configure set default.s3.signature_version "
+            + "s3v4 for the AWS CLI, signatureVersion: 'v4' in the AWS SDK for JavaScript 2."
     )
 
     package init(credentials failure: CredentialFailure) {
@@ -93,6 +95,12 @@ extension ObjectError {
             self.init(.signatureDoesNotMatch, "The signature of the trailers does not match them.")
         case .wrongLength:
             self.init(.incompleteBody, "The content does not have the length in x-amz-decoded-content-length.")
+        case .smallChunk(let number, let size, let minimum):
+            self.init(
+                .invalidChunkSize,
+                "Only the last chunk is allowed to have a size less than \(minimum) bytes",
+                details: [Detail("Chunk", String(number)), Detail("BadChunkSize", String(size))]
+            )
         }
         closesConnection = true
     }

@@ -22,6 +22,7 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
     case invalidAccessKeyID = "InvalidAccessKeyId"
     case invalidArgument = "InvalidArgument"
     case invalidBucketName = "InvalidBucketName"
+    case invalidChunkSize = "InvalidChunkSizeError"
     case invalidDigest = "InvalidDigest"
     case invalidPart = "InvalidPart"
     case invalidPartNumber = "InvalidPartNumber"
@@ -69,8 +70,8 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
         switch self {
         case .callbackFailed: 203
         case .notModified: 304
-        case .accessDenied, .accessForbidden, .invalidAccessKeyID, .requestTimeTooSkewed, .signatureDoesNotMatch,
-            .contentTypeRefused, .quotaExceeded:
+        case .accessDenied, .accessForbidden, .invalidAccessKeyID, .invalidChunkSize, .requestTimeTooSkewed,
+            .signatureDoesNotMatch, .contentTypeRefused, .quotaExceeded:
             403
         case .noSuchBucket, .noSuchCORSConfiguration, .noSuchKey, .noSuchLifecycleConfiguration, .noSuchUpload: 404
         case .methodNotAllowed: 405
@@ -115,6 +116,7 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
         case .invalidAccessKeyID: "The access key id does not exist in our records."
         case .invalidArgument: "An argument is not valid."
         case .invalidBucketName: "The specified bucket is not valid."
+        case .invalidChunkSize: "Only the last chunk is allowed to be that small."
         case .invalidDigest: "The Content-MD5 is not the Base64 of 16 bytes."
         case .invalidPart: "A part was not found, or its entity tag or checksum differs."
         case .invalidPartNumber: "The object has no such part."

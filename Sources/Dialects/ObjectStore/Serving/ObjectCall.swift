@@ -49,7 +49,8 @@ struct ObjectCall {
     /// - Returns: A body that is not yet pulled.
     /// - Throws: Errors in the request's declarations.
     func body(checksum algorithm: ObjectChecksum.Algorithm? = nil) throws(ObjectError) -> ChecksummedContent {
-        let body = try ObjectBody(command.content, request.body, caller, checksum: algorithm)
+        let usual = vendor.profile.usualChecksum
+        let body = try ObjectBody(command.content, request.body, caller, checksum: algorithm, otherwise: usual)
         let source = DigestedSource(body, body.digests)
         let plain = ObjectContent.Plain(body) { [digests = body.digests] in digests.update($0) }
         let object = ObjectContent(source, size: body.length, plain: plain) { () async throws(UploadError) in
@@ -62,7 +63,12 @@ struct ObjectCall {
             }
             return ContentDigests(outcome.values)
         }
-        return ChecksummedContent(object: object, checksum: body.digests.algorithm)
+        return ChecksummedContent(
+            object: object,
+            checksum: body.digests.algorithm,
+            isRequested: body.hasRequestedChecksum,
+            failure: { body.failure }
+        )
     }
 
     /// The bytes of an object being copied.
@@ -70,14 +76,14 @@ struct ObjectCall {
     /// - Parameters:
     ///   - bytes: The bytes of the source.
     ///   - size: Number of bytes.
-    ///   - algorithm: The checksum to compute; `nil` uses the request's, if it has one.
+    ///   - algorithm: The checksum to compute; `nil` uses the request's, if it has one, or the usual one.
     /// - Returns: Content that is not yet pulled.
     func content(
         copying bytes: any ByteSource,
         size: Int64,
         checksum algorithm: ObjectChecksum.Algorithm? = nil
     ) -> ChecksummedContent {
-        let algorithm = algorithm ?? command.write.algorithm
+        let algorithm = algorithm ?? vendor.profile.usualChecksum
         let digests = ObjectDigests(algorithm)
         let source = DigestedSource(bytes, digests)
         let plain = ObjectContent.Plain(bytes) { digests.update($0) }
@@ -93,6 +99,10 @@ struct ObjectCall {
 struct ChecksummedContent {
     let object: ObjectContent
     let checksum: ObjectChecksum.Algorithm?
+    /// Whether the client asked for the checksum.
+    var isRequested = true
+    /// Why the received bytes are not what the request declares, once that is certain.
+    var failure: () -> ObjectError? = { nil }
 }
 
 extension ContentDigests {

@@ -36,6 +36,13 @@ extension ObjectStoreHandler {
 
     private func post(_ opened: Opened, to named: String?, _ request: Request) async throws(ObjectError) -> Response {
         let form = opened.form
+        guard let key = form["key"].map(form.vendor.key), !key.isEmpty else {
+            throw ObjectError.argument(
+                "key",
+                nil,
+                "Bucket POST must contain a field named 'key'. If it is specified, please check the order of the fields."
+            )
+        }
         let (caller, policy, bucket) =
             switch form.vendor {
             case .aws: try await authentication.authenticate(form, bucket: named, at: clock.now)
@@ -44,9 +51,6 @@ extension ObjectStoreHandler {
             }
         try caller.count()
         try await requireBucket(bucket)
-        guard let key = form["key"].map(form.vendor.key), !key.isEmpty else {
-            throw ObjectError.argument("key", nil, "Bucket POST must contain a field named 'key'.")
-        }
         try S3Names.check(key: key)
         let name = ObjectName(bucket: bucket, key: key)
         let described = try RequestReader(Self.head(of: form, request.head, opened.contentType), form.vendor)
@@ -66,7 +70,12 @@ extension ObjectStoreHandler {
         if let most = policy.contentLengths?.upperBound { grant.maximumBytes = min(grant.maximumBytes ?? most, most) }
         let subject = CallbackSubject(name: name, operation: .postObject(bucket), request: request)
         let callback = try callback(of: form, policy, about: subject)
-        let content = try Self.content(opened.file, policy, try ObjectChecksum.declared(described))
+        let content = try Self.content(
+            opened.file,
+            policy,
+            try ObjectChecksum.declared(described),
+            otherwise: form.vendor.profile.usualChecksum
+        )
         let condition: ObjectCondition? = described.forbidsOverwrite ? .isAbsent : nil
         let object: Upload
         do throws(ObjectError) {
@@ -152,9 +161,10 @@ extension ObjectStoreHandler {
     private static func content(
         _ file: FormFile,
         _ policy: PostPolicy,
-        _ declared: ObjectChecksum.Declared?
+        _ declared: ObjectChecksum.Declared?,
+        otherwise usual: ObjectChecksum.Algorithm?
     ) throws(ObjectError) -> ChecksummedContent {
-        let digests = ObjectDigests(declared?.algorithm)
+        let digests = ObjectDigests(declared?.algorithm ?? usual)
         let source = DigestedSource(file, digests)
         let object = ObjectContent(source, size: nil) { () async throws(UploadError) in
             try await source.finish { ObjectError(content: $0) }
@@ -169,7 +179,7 @@ extension ObjectStoreHandler {
             }
             return ContentDigests(values)
         }
-        return ChecksummedContent(object: object, checksum: declared?.algorithm)
+        return ChecksummedContent(object: object, checksum: digests.algorithm)
     }
 
     /// The response that the form asks for: a redirection, 200, 201 with a document, or 204.

@@ -58,12 +58,18 @@ extension ObjectStoreHandler {
         attributes.isAppendable = isAppendable ? true : nil
         let new = headers.upload(name, attributes, length: content.object.size, for: vendor)
         let object = content.object
-        let stored = try await core { () async throws(UploadError) in
-            try await service.putObject(new, under: grant, object) { attributes, digests in
-                attributes.entityTag = Hexadecimal.encode(digests.md5)
-                attributes.crc64 = digests.crc64
-                attributes.checksum?.value = digests.checksum
+        let stored: Upload
+        do throws(ObjectError) {
+            stored = try await core { () async throws(UploadError) in
+                try await service.putObject(new, under: grant, object) { attributes, digests in
+                    attributes.entityTag = Hexadecimal.encode(digests.md5)
+                    attributes.crc64 = digests.crc64
+                    attributes.checksum?.value = digests.checksum
+                }
             }
+        } catch {
+            // The core knows only that the source failed.
+            throw content.failure() ?? error
         }
         await owner?.stored(name)
         return stored
@@ -101,8 +107,13 @@ extension ObjectStoreHandler {
         }
         var response = Response(200, fields)
         let range = try Self.range(reading, of: media, call, &response)
-        if reading.wantsChecksum, range.lowerBound == 0, range.upperBound == media.size {
-            media.attributes?.checksum?.add(to: &response.fields, parts: media.attributes?.partSizes?.count)
+        if reading.wantsChecksum {
+            if let number = reading.part, let checksum = media.attributes?.checksum(ofPart: number) {
+                checksum.add(to: &response.fields, parts: nil)
+                response.fields["x-amz-checksum-type"] = media.attributes?.checksum?.s3Type
+            } else if range.lowerBound == 0, range.upperBound == media.size {
+                media.attributes?.checksum?.add(to: &response.fields, parts: media.attributes?.partSizes?.count)
+            }
         }
         let content = content
         response.content = try await core { () async throws(UploadError) in try await content(blob, range, isHead) }
@@ -298,7 +309,8 @@ extension ObjectStoreHandler {
                 contentType: headers.contentType
             )
         )
-        let content = call.content(copying: bytes, size: media.size)
+        let algorithm = write.algorithm ?? media.attributes?.checksum?.algorithm
+        let content = call.content(copying: bytes, size: media.size, checksum: algorithm)
         let object = try await meeting(write.condition, name) { () async throws(ObjectError) in
             try await store(name, headers, content, write.condition, under: call.grant, for: call.vendor)
         }

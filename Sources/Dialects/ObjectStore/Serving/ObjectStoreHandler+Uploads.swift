@@ -34,12 +34,11 @@ extension ObjectStoreHandler {
     func put(_ part: PartReference, of name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
         let found = try await found(part, of: name)
         let content = try call.body(checksum: found.upload.attributes?.checksum?.algorithm)
-        guard content.object.size != nil else { throw ObjectError(.missingContentLength) }
         let record = try await store(part, of: found, content)
         var response = Response(200, ["ETag": call.vendor.quoted(record.entityTag)])
         call.vendor.report(md5: record.entityTag, in: &response.fields)
         call.vendor.report(crc64: record.crc64, in: &response.fields)
-        if let algorithm = content.checksum, let value = record.checksum {
+        if content.isRequested, let algorithm = content.checksum, let value = record.checksum {
             response.fields[algorithm.s3Field] = Base64.encode(value)
         }
         response.trace.uploadID = found.upload.id.text
@@ -62,8 +61,12 @@ extension ObjectStoreHandler {
         _ content: ChecksummedContent
     ) async throws(ObjectError) -> PartRecord {
         let object = content.object
-        return try await core(.upload) { () async throws(UploadError) in
-            try await uploads.put(part.number, of: found, object)
+        do throws(ObjectError) {
+            return try await core(.upload) { () async throws(UploadError) in
+                try await uploads.put(part.number, of: found, object)
+            }
+        } catch {
+            throw content.failure() ?? error
         }
     }
 
@@ -82,7 +85,7 @@ extension ObjectStoreHandler {
         try call.caller.check(
             ObjectAccess(.uploadPart, bucket: name.bucket, key: name.key, contentLength: size)
         )
-        let content = call.content(copying: bytes, size: size, checksum: algorithm)
+        let content = call.content(copying: bytes, size: size, checksum: algorithm ?? call.command.write.algorithm)
         let record = try await store(part, of: found, content)
         var response = Self.document(UploadDocuments.copiedPart(record, checksum: algorithm, for: call.vendor))
         call.vendor.report(crc64: record.crc64, in: &response.fields)

@@ -1,3 +1,5 @@
+internal import UploadCore
+
 extension VendorProfile {
     /// Amazon S3 ("Amazon S3 multipart upload limits"; "User-defined object metadata", Amazon S3 User Guide).
     static let aws = VendorProfile(
@@ -11,6 +13,7 @@ extension VendorProfile {
         directives: ["COPY": false, "REPLACE": true],
         keepsLeadingSlashes: true,
         needsLength: true,
+        usualChecksum: .crc64nvme,
         reportsCRC64: false,
         reportsMD5: false,
         reportsObjectType: false,

@@ -13,6 +13,7 @@ extension VendorProfile {
         directives: ["COPY": false, "REPLACE": true, "REPLACED": true],
         keepsLeadingSlashes: true,
         needsLength: false,
+        usualChecksum: nil,
         reportsCRC64: true,
         reportsMD5: true,
         reportsObjectType: true,

@@ -14,6 +14,7 @@ extension VendorProfile {
         // Keys must not begin with a slash (436/13324); the SDK for PHP sends the path of a VOD upload as it is.
         keepsLeadingSlashes: false,
         needsLength: false,
+        usualChecksum: nil,
         reportsCRC64: true,
         reportsMD5: false,
         reportsObjectType: false,

@@ -1,5 +1,7 @@
 internal import HTTPWire
 internal import Signing
+internal import UploadCore
+internal import UploadModel
 
 /// The differences between the vendors' stores, as values; see the files of the vendors.
 ///
@@ -81,6 +83,8 @@ final class VendorProfile: Sendable {
     let keepsLeadingSlashes: Bool
     /// Whether object content needs a length declared in advance.
     let needsLength: Bool
+    /// The checksum of objects for which the client asks for none, if they have one.
+    let usualChecksum: ObjectChecksum.Algorithm?
     /// Whether responses include the CRC-64 of objects and parts.
     let reportsCRC64: Bool
     /// Whether responses include the MD5 of content uploaded in one request.
@@ -107,6 +111,7 @@ final class VendorProfile: Sendable {
         directives: [String: Bool],
         keepsLeadingSlashes: Bool,
         needsLength: Bool,
+        usualChecksum: ObjectChecksum.Algorithm?,
         reportsCRC64: Bool,
         reportsMD5: Bool,
         reportsObjectType: Bool,
@@ -126,6 +131,7 @@ final class VendorProfile: Sendable {
         self.directives = directives
         self.keepsLeadingSlashes = keepsLeadingSlashes
         self.needsLength = needsLength
+        self.usualChecksum = usualChecksum
         self.reportsCRC64 = reportsCRC64
         self.reportsMD5 = reportsMD5
         self.reportsObjectType = reportsObjectType
