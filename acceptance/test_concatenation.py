@@ -44,6 +44,21 @@ def test_parts_by_any_url_become_one(api):
     assert api.get(f"/media/{identifier}").headers["Content-Disposition"].endswith('whole.bin"')
 
 
+def test_bytes_of_another_user_are_not_joined(api):
+    """Who has the URL of a partial upload can write to it, but not read it."""
+
+    def token(subject):
+        return api.post("/v1/tus/tokens", {"subject": subject}).json()["token"]
+
+    user = {name: API(api.url, token(name)) for name in ("anna", "bob")}
+    url = partial(user["anna"], b"secret")
+    joined = {"Upload-Concat": "final;" + url}
+    answer = user["bob"].create(None, headers=joined)
+    assert answer.status_code == 403 and "another user" in answer.text
+    assert user["anna"].create(None, headers=joined).status_code == 201
+    assert api.create(None, headers=joined).status_code == 201
+
+
 def test_no_url_is_fetched(api):
     """A list that names another server is refused although its host answers."""
     with pytest.raises(AssertionError, match="ERR_UPLOAD_NOT_FOUND"):

@@ -11,7 +11,7 @@ import requests
 
 from harness import clock, hosts
 from harness.daemon import free_port
-from harness.object_client import ObjectServer, minted
+from harness.object_client import ObjectServer, client, code, minted
 from harness.object_clients.base import DOMAINS
 from harness.object_clients.calls import DIALECTS, changed_url, refusal
 from harness.relay import new_secret
@@ -355,3 +355,29 @@ def test_clients_of_cos_recognise_an_expired_signature(servers, monkeypatch):
         client.put("dora/1")
     assert client.refusal(caught.value) == DENIED
     assert caught.value.get_error_msg() == "Request has expired"
+
+
+def test_multipart_uploads_of_another_user(servers):
+    """Same bucket and prefix, another user: neither parts nor a completion, with the id of the upload in hand."""
+
+    def user(subject):
+        pair = minted(servers(0), "aws", subject=subject, bucket=BUCKET, keyPrefix="dora/", actions=["upload"])
+        return client(servers(0).object_url, pair=pair[:2], token=pair[2])
+
+    anna, bob = user("anna"), user("bob")
+    named = {"Bucket": BUCKET, "Key": "dora/shared"}
+    upload = named | {"UploadId": anna.create_multipart_upload(**named)["UploadId"]}
+    tag = anna.upload_part(**upload, PartNumber=1, Body=b"anna's")["ETag"]
+    parts = {"Parts": [{"PartNumber": 1, "ETag": tag}]}
+    assert code(bob.upload_part, **upload, PartNumber=1, Body=b"bob's") == NO_UPLOAD
+    source = {"Bucket": BUCKET, "Key": "dora/source"}
+    bob.put_object(**source, Body=b"bob's")
+    assert code(bob.upload_part_copy, **upload, PartNumber=1, CopySource=source) in {NO_UPLOAD, (403, "AccessDenied")}
+    assert code(bob.complete_multipart_upload, **upload, MultipartUpload=parts) == NO_UPLOAD
+    # A new session of the same user goes on.
+    user("anna").complete_multipart_upload(**upload, MultipartUpload=parts)
+    # The same list again after a lost response, but no other.
+    anna.complete_multipart_upload(**upload, MultipartUpload=parts)
+    for number, other in ((1, '"' + "0" * 32 + '"'), (7, '"' + "1" * 32 + '"')):
+        listed = {"Parts": [{"PartNumber": number, "ETag": other}]}
+        assert code(anna.complete_multipart_upload, **upload, MultipartUpload=listed) == (400, "InvalidPart")

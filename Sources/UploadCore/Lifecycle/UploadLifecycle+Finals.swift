@@ -3,9 +3,13 @@ internal import UploadModel
 extension UploadLifecycle {
     /// The length of a final upload, from its parts.
     ///
+    /// - Parameters:
+    ///   - parts: The parts in order.
+    ///   - subject: Whose the final upload is; `nil` if it is of no user, and may have parts of any.
     /// - Returns: The length in bytes; `nil` if a part has no length yet.
-    /// - Throws: `.invalidRequest` if a part is not a partial upload, `.notFound`, `.gone`, `.tooLarge`.
-    func lengthOfFinal(_ parts: [UploadID]) async throws(UploadError) -> Int64? {
+    /// - Throws: `.invalidRequest` if a part is not a partial upload, `.forbidden` if it is of another user, whose bytes the
+    ///   URL of a part does not let read, `.notFound`, `.gone`, `.tooLarge`.
+    func lengthOfFinal(_ parts: [UploadID], for subject: String?) async throws(UploadError) -> Int64? {
         guard !parts.isEmpty else {
             throw UploadError(.invalidRequest, "A final upload needs at least one partial upload.")
         }
@@ -16,6 +20,12 @@ extension UploadLifecycle {
             }
             guard part.concatenation?.role == .partial else {
                 throw UploadError(.invalidRequest, "Part \(index + 1) of the final upload is not a partial upload.")
+            }
+            guard subject == nil || part.subject == subject else {
+                throw UploadError(
+                    .forbidden(scope: nil),
+                    "Part \(index + 1) of the final upload is of another user; join only what was uploaded for the same one."
+                )
             }
             guard part.state == .open || part.state == .completed, !isOver(part) else {
                 throw UploadError(.gone, "Part \(index + 1) of the final upload has expired or was terminated.")

@@ -178,7 +178,9 @@ extension UploadService {
             )
         }
         var length = new.length
-        if let parts = new.concatenation?.parts { length = try await lifecycle.lengthOfFinal(parts) }
+        if let parts = new.concatenation?.parts {
+            length = try await lifecycle.lengthOfFinal(parts, for: grant.subject)
+        }
         guard let length else { return nil }
         try ledger.check(length: length, limit: min(context.limits.maximumBytes, limit ?? .max))
         return length

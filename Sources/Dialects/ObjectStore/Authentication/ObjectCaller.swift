@@ -133,6 +133,14 @@ package struct ObjectCaller: Sendable {
         return grant.upload.hasBegun(upload) || grant.actions.contains(.listObjects)
     }
 
+    /// Whether the caller may add parts to an upload, and complete it: it is not another user's, or the caller may see it.
+    ///
+    /// Another key's session of the same user may: keys are replaced while uploads are in progress.
+    package func mayContinue(_ upload: Upload) -> Bool {
+        guard let subject = upload.subject, let grant else { return true }
+        return grant.upload.subject == subject || maySee(upload)
+    }
+
     /// Whether the caller may abort an upload in parts: it has begun it, or may both delete and change what others began.
     package func mayAbort(_ upload: Upload) -> Bool {
         guard let grant else { return true }

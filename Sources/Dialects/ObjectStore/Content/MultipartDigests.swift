@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Digests
 package import Foundation
-package import UploadCore
+internal import UploadCore
 package import UploadModel
 
 /// Digests of an object made of parts, computed from what is known of the parts, without reading their bytes.

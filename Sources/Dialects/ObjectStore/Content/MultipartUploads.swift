@@ -1,3 +1,4 @@
+internal import Bytes
 package import Foundation
 package import Signing
 package import UploadCore
@@ -154,6 +155,14 @@ package struct MultipartUploads: Sendable {
         }
         guard object.state == .completed else {
             throw UploadError(.finishing, "All parts are stored and are still being joined; try again.")
+        }
+        // It may have been complete before, by another list.
+        let named = parts.compactMap { Hexadecimal.decode($0.entityTag.lowercased()) }
+        if let tag = object.attributes?.entityTag, tag != MultipartDigests.entityTag(named) {
+            throw UploadError(
+                .invalidParts(.unknown(number: parts.first?.number ?? 1)),
+                "The object was completed from other parts than these."
+            )
         }
         return object
     }

@@ -27,7 +27,8 @@ package struct ObjectDeletion: Sendable, Equatable {
             switch node.name {
             case "Quiet": isQuiet = root.trimmed("Quiet")?.lowercased() == "true"
             case "Object":
-                guard let key = node["Key"] else { throw ObjectError(.malformedXML) }
+                let keys = node.all("Key")
+                guard keys.count == 1, let key = keys.first?.text else { throw ObjectError(.malformedXML) }
                 entries.append(Self.entry(node, key: key))
             default: throw ObjectError(.malformedXML)
             }

@@ -32,7 +32,7 @@ extension ObjectStoreHandler {
     }
 
     func put(_ part: PartReference, of name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
-        let found = try await found(part, of: name)
+        let found = try await found(part, of: name, for: call.caller)
         let content = try call.body(checksum: found.upload.attributes?.checksum?.algorithm)
         let record = try await store(part, of: found, content)
         var response = Response(200, ["ETag": call.vendor.quoted(record.entityTag)])
@@ -48,11 +48,14 @@ extension ObjectStoreHandler {
     /// The upload that a part belongs to, and its stored part with the same number.
     private func found(
         _ part: PartReference,
-        of name: ObjectName
+        of name: ObjectName,
+        for caller: ObjectCaller
     ) async throws(ObjectError) -> (upload: Upload, part: PartRecord?) {
-        try await core(.upload) { () async throws(UploadError) in
+        let found = try await core(.upload) { () async throws(UploadError) in
             try await uploads.find(part.uploadID, of: name, withPart: part.number)
         }
+        guard caller.mayContinue(found.upload) else { throw ObjectError(.noSuchUpload) }
+        return found
     }
 
     private func store(
@@ -78,7 +81,7 @@ extension ObjectStoreHandler {
         _ call: ObjectCall
     ) async throws(ObjectError) -> Response {
         try await requireBucket(source.object.bucket)
-        let found = try await found(part, of: name)
+        let found = try await found(part, of: name, for: call.caller)
         let (media, bytes) = try await read(source, range)
         let algorithm = found.upload.attributes?.checksum?.algorithm
         let size = range.map { $0.upperBound - $0.lowerBound + 1 } ?? media.size
@@ -112,6 +115,7 @@ extension ObjectStoreHandler {
 
     func complete(_ text: String, _ name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
         let upload = try await upload(text, name, isOpen: false)
+        guard call.caller.mayContinue(upload) else { throw ObjectError(.noSuchUpload) }
         // Nothing can have been started in a session after it expired.
         if call.caller.isInGrace, let grant = call.caller.grant, upload.createdAt >= grant.upload.expiresAt {
             throw ObjectError(.expiredToken)

@@ -1,4 +1,5 @@
 internal import UploadCore
+internal import UploadModel
 
 extension VendorProfile {
     /// Amazon S3 ("Amazon S3 multipart upload limits"; "User-defined object metadata", Amazon S3 User Guide).
