@@ -13,6 +13,8 @@ struct VimeoQuota: Sendable, Equatable {
     var stored: Int64
     var periodBytes: Int64?
     var periodUsed: Int64
+    /// Whether as many uploads were begun in the period as the account allows.
+    var hasUsedUploads: Bool
     var periodEnd: Date
     /// Seconds.
     var periodLength: TimeInterval
@@ -26,6 +28,7 @@ struct VimeoQuota: Sendable, Equatable {
         stored = report.usage.storedBytes.addingClamped(report.usage.reservedBytes)
         periodBytes = report.policy.periodBytes
         periodUsed = report.usage.periodBytes
+        hasUsedUploads = report.policy.periodUploads.map { report.usage.periodUploads >= $0 } ?? false
         periodEnd = report.period.end
         periodLength = report.period.end.timeIntervalSince(report.period.start)
     }

@@ -156,12 +156,12 @@ struct VimeoFailure: Error, Equatable {
             case .storedBytes where refusal.isByCap(cap): 3428
             case .storedBytes: 4101
             case .periodBytes: 4102
-            case .openUploads: 4103
+            case .openUploads: quota?.hasUsedUploads ?? false ? 4104 : 4103
             case .periodUploads: 4104
             }
         self.init(403, code, "You have reached your upload quota.", message)
         var seconds = refusal.secondsToWait
-        if code == 4102, seconds == nil, let quota {
+        if code == 4102 || code == 4104, seconds == nil, let quota {
             seconds = Int64(max(1, quota.periodEnd.timeIntervalSinceNow.rounded(.up)))
         }
         if let seconds { fields["Retry-After"] = String(seconds) }
