@@ -564,6 +564,20 @@ struct LeaseTests {
         #expect(code(await unlucky) != nil)
         try server.start()
         try await wait { try isJoined(cluster, 0) && isJoined(cluster, 1) }
+        // A node refuses calls for a moment after it could not connect.
+        for (number, state) in cluster.states.enumerated() {
+            let record = DialectRecord(kind: "test", key: "\(number)", text: "{}", createdAt: Date())
+            var isAvailable = false
+            while !isAvailable {
+                do {
+                    _ = try await state.insert(record, at: Date())
+                    _ = try await state.record("test", record.key)
+                    isAvailable = true
+                } catch let error as UploadError where error.code == .unavailable {
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+            }
+        }
         source.proceed()
         #expect(try await writer.get().state == .completed)
         #expect(try await cluster.services[1].status(of: taken).offset == 3)

@@ -157,8 +157,9 @@ int csys_open(int directory, const char *path, int flags, uint32_t mode) {
 }
 
 int csys_open_beneath(int directory, const char *path, int flags, uint32_t mode) {
+    flags |= O_CLOEXEC | O_NOFOLLOW;
     // A pipe in the place of a file must not stop the thread. For files and directories the flag means nothing.
-    flags |= O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    if (!(flags & O_PATH)) flags |= O_NONBLOCK;
     struct open_how how = {
         .flags = (uint64_t)(uint32_t)flags,
         .mode = flags & O_CREAT ? mode : 0,

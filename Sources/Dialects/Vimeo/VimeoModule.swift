@@ -42,7 +42,9 @@ package struct VimeoModule: GatewayModule {
             pulls: starter.pulls
         )
         let uploads = VimeoUploads(library: library, starter: starter)
-        let links = VimeoLinks(master: context.master, locator: context.locator)
+        // Vimeo's links only bring bytes; the URL of an upload also ends it, and tells of it.
+        let locator = UploadLocator(master: context.master, limitedTo: "vimeo")
+        let links = VimeoLinks(master: context.master, locator: locator)
         let tokens = VimeoTokens(
             master: context.master,
             records: context.state,
@@ -86,7 +88,7 @@ package struct VimeoModule: GatewayModule {
             links: links,
             tus: TusHandler(
                 service: context.services.uploads,
-                locator: context.locator,
+                locator: locator,
                 grants: { _ throws(UploadError) in
                     throw UploadError(.forbidden(scope: nil), "Uploads are created by POST /me/videos.")
                 },

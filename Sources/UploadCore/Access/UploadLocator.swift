@@ -8,9 +8,17 @@ package import UploadModel
 /// readability, the app's name for the upload may precede it, followed by a tilde.
 package struct UploadLocator: Sendable {
     private let signer: LinkSigner
+    /// Of URLs that are verified, but no longer made.
+    private let former: LinkSigner?
 
-    package init(master: MasterSecret) {
-        signer = LinkSigner(master: master, purpose: "upload URL v1")
+    /// - Parameters:
+    ///   - master: The secret from which codes are derived.
+    ///   - dialect: The only one in whose URLs its tokens are worth something; `nil` for those of uploads as such. Earlier
+    ///     versions gave such dialects tokens for all, which are therefore accepted there.
+    package init(master: MasterSecret, limitedTo dialect: String? = nil) {
+        let general = LinkSigner(master: master, purpose: "upload URL v1")
+        signer = dialect.map { LinkSigner(master: master, purpose: "\($0) upload URL v1") } ?? general
+        former = dialect == nil ? nil : general
     }
 
     /// The last path component of the upload's URL, 49 characters; it is a credential and must not be logged.
@@ -38,6 +46,9 @@ package struct UploadLocator: Sendable {
         guard let dot = token.utf8.firstIndex(of: UInt8(ascii: ".")), let id = UploadID(token[..<dot]) else {
             return nil
         }
-        return signer.verify(id.text, signature: token[token.utf8.index(after: dot)...]) ? id : nil
+        let signature = token[token.utf8.index(after: dot)...]
+        let isValid =
+            signer.verify(id.text, signature: signature) || former?.verify(id.text, signature: signature) ?? false
+        return isValid ? id : nil
     }
 }
