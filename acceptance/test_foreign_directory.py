@@ -80,7 +80,7 @@ def test_a_directory_that_is_a_link_is_used(precious, make_server):
 def test_a_link_in_place_of_a_folder_of_bytes_is_not_followed(tmp_path, make_server, is_running):
     server = make_server(tmp_path / "data").start()
     api = API(server.url, server.admin_key)
-    media = upload_id(api.uploaded(b"hello"))
+    media = api.uploaded(b"hello")
 
     def blob_of(identifier):
         (blob,) = (tmp_path / "data" / "blobs").glob(f"??/{identifier}")

@@ -315,7 +315,7 @@ def test_a_crash_names_the_tests_that_ran(tmp_path):
 
 
 def test_a_stage_that_stands_still_says_why(tmp_path):
-    status, shown, _, _ = fair_swift(tmp_path, {"A.B/c()": 0, "A.B/d()": "hang"}, "--still", "2")
+    status, shown, _, _ = fair_swift(tmp_path, {"A.B/c()": 0, "A.B/d()": "hang"}, "--still", "10")
     assert status == 4
     assert "nothing moves" in shown and "A.B/d()" in shown and "A.B/c()" not in shown
 

@@ -866,14 +866,14 @@ def check_pulls(server, origin, content):
         assert (answer.status_code, answer.json()["error_code"]) == (400, 2204)
 
 
-def test_a_link_for_tus_is_no_url_of_an_upload(gateway):
+def test_a_link_for_tus_is_no_url_of_an_upload(server):
     """It brings bytes; what ends an upload and tells of it is another credential."""
-    vimeo = Plain(gateway, token(gateway))
+    vimeo = Plain(server, token(server))
     link = vimeo.create(5)["upload"]["upload_link"]
     name = link.rsplit("/", 1)[1]
     tus = {"Tus-Resumable": "1.0.0"}
     for method, path in (("HEAD", "/files/"), ("PATCH", "/files/"), ("DELETE", "/files/"), ("GET", "/v1/uploads/")):
-        url = f"{gateway.url}{path}{name}" + ("/events" if method == "GET" else "")
+        url = f"{server.url}{path}{name}" + ("/events" if method == "GET" else "")
         fields = tus | {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
         answer = requests.request(method, url, headers=fields, data=b"hello" if method == "PATCH" else None, timeout=30)
         assert answer.status_code in {401, 404}, (method, answer.status_code)

@@ -569,11 +569,12 @@ struct LeaseTests {
             let record = DialectRecord(kind: "test", key: "\(number)", text: "{}", createdAt: Date())
             var isAvailable = false
             while !isAvailable {
-                do {
+                do throws(UploadError) {
                     _ = try await state.insert(record, at: Date())
                     _ = try await state.record("test", record.key)
                     isAvailable = true
-                } catch let error as UploadError where error.code == .unavailable {
+                } catch {
+                    guard error.code == .unavailable else { throw error }
                     try await Task.sleep(for: .milliseconds(20))
                 }
             }

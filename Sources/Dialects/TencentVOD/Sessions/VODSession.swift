@@ -125,7 +125,7 @@ extension VODSession {
     }
 
     /// Takes over the names of files that are the same.
-    mutating func rename(_ named: VODNamedFiles) {
+    mutating func takeNames(of named: VODNamedFiles) {
         if let name = named.video?.name, !name.isEmpty { video?.name = name }
         if let name = named.cover?.name, !name.isEmpty { cover?.name = name }
     }

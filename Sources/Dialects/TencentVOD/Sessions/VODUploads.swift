@@ -206,7 +206,7 @@ struct VODUploads: Sendable {
             }
             try await use(signer, for: found.content.fileID)
             var session = found.content
-            session.rename(named)
+            session.takeNames(of: named)
             session.validUntil = extendedEnd(of: found, at: now)
             // A commit has ended the right, and died before it was recorded.
             if try await objects.hasEnded(right: session.right) { session.turn = (session.turn ?? 0) + 1 }
