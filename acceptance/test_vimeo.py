@@ -835,6 +835,21 @@ def test_a_pulled_video(tmp_path):
         check_pulls(server, origin, content)
 
 
+@pytest.mark.parametrize("version", NEW)
+def test_pyvimeo_has_a_file_pulled(tmp_path, version):
+    """With a raw POST, because `upload` always sends by tus (protocol notes §4.5)."""
+    content = os.urandom(100_000)
+    with Origin() as origin, Server(tmp_path / "data", environment=PULLS) as server:
+        origin.resources["/clip.mp4"] = Resource(content, content_type="video/mp4")
+        sdk = PyVimeo(server, version, token(server))
+        upload = {"approach": "pull", "link": origin.url + "/clip.mp4"}
+        made = sdk.post("/me/videos", data={"name": "N", "upload": upload})
+        assert made["status"] == 201
+        uri = made["json"]["uri"]
+        until(lambda: sdk.get(uri)["json"]["status"] == "available")
+        assert stored(server, uri) == content
+
+
 def check_pulls(server, origin, content):
     client = Plain(server, token(server))
     for name in ("link", "upload_link"):
