@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -23,6 +24,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -415,6 +417,27 @@ DEFINE_OPEN(open64)
     }
 DEFINE_OPENAT(openat)
 DEFINE_OPENAT(openat64)
+
+// openat2 has no function in glibc. A directory that is only passed through (O_PATH) does not count.
+long syscall(long number, ...) {
+    REAL(long, syscall, long, ...);
+    long values[6];
+    va_list list;
+    va_start(list, number);
+    for (int index = 0; index < 6; index++) values[index] = va_arg(list, long);
+    va_end(list);
+    const char *known = NULL;
+    char buffer[PATH_MAX];
+    int is_open = number == SYS_openat2 && !(((const struct open_how *)values[2])->flags & O_PATH);
+    if (is_open) {
+        uint64_t flags = ((const struct open_how *)values[2])->flags;
+        known = path_at((int)values[0], (const char *)values[1], buffer);
+        if (judge(flags & O_CREAT ? CREATE : OPEN, known) == FAIL) return -1;
+    }
+    long result = real(number, values[0], values[1], values[2], values[3], values[4], values[5]);
+    if (is_open) opened((int)result, known);
+    return result;
+}
 
 DIR *opendir(const char *path) {
     REAL(DIR *, opendir, const char *);
