@@ -32,6 +32,9 @@ PACKAGES = (
 SOURCES = ["-v", "/etc/apt:/etc/apt:ro", "-v", "/usr/share/keyrings:/usr/share/keyrings:ro"]
 IMAGE = "localhost/sluice:test"
 
+# The first test waits for everything to be compiled, as each build may (see `engine`).
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(2 * 3600)]
+
 
 class Engine:
     """buildah and podman with a store of their own."""
@@ -100,21 +103,23 @@ def engine(tmp_path_factory):
     if os.geteuid() != 0 or missing:
         lacking(f"needs root and {' '.join(missing)}")
     engine = Engine(tmp_path_factory.mktemp("engine"))
-    engine.make_base()
-    engine.make_swift()
-    tool = engine.folder / "buildah"
-    # scripts/image calls it as an operator would; the store and what is here in place of the network are added.
-    options = ["--pull-never", "--layers", *SOURCES, *mirrors()]
-    command = ["buildah", *map(str, engine.store), "bud", *options]
-    tool.write_text(f'#!/bin/sh\n[ "$1" = build ] && shift\nexec {" ".join(command)} "$@"\n')
-    tool.chmod(0o755)
-    environment = os.environ | {"IMAGE_TOOL": str(tool), "BUILDAH_ISOLATION": "chroot"}
-    build = [ROOT / "scripts/image", IMAGE]
-    done = subprocess.run(build, env=environment, capture_output=True, text=True, timeout=3600)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    yield engine
-    engine.podman("rm", "--all", "--force", check=False)
-    subprocess.run(["umount", engine.folder / "store/overlay"], capture_output=True)
+    try:
+        engine.make_base()
+        engine.make_swift()
+        tool = engine.folder / "buildah"
+        # scripts/image calls it as an operator would; the store and what is here in place of the network are added.
+        options = ["--pull-never", "--layers", *SOURCES, *mirrors()]
+        command = ["buildah", *map(str, engine.store), "bud", *options]
+        tool.write_text(f'#!/bin/sh\n[ "$1" = build ] && shift\nexec {" ".join(command)} "$@"\n')
+        tool.chmod(0o755)
+        environment = os.environ | {"IMAGE_TOOL": str(tool), "BUILDAH_ISOLATION": "chroot"}
+        build = [ROOT / "scripts/image", IMAGE]
+        done = subprocess.run(build, env=environment, capture_output=True, text=True, timeout=3600)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+        yield engine
+    finally:
+        engine.podman("rm", "--all", "--force", check=False)
+        subprocess.run(["umount", engine.folder / "store/overlay"], capture_output=True)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +130,6 @@ def root(engine):
     engine.buildah("rm", container)
 
 
-@pytest.mark.nightly
 def test_what_is_in_the_image(engine, root, report):
     check_contents(root)
     report(f"the image: {check_size(root)}")
@@ -133,7 +137,6 @@ def test_what_is_in_the_image(engine, root, report):
     assert (root / "data").stat().st_uid == USER
 
 
-@pytest.mark.nightly
 def test_what_the_image_says_of_itself(engine):
     told = json.loads(engine.podman("image", "inspect", IMAGE))[0]
     config = told["Config"]
@@ -155,7 +158,6 @@ def run_options(volume, *options):
     return ["run", "--rm", "--pull", "never", *limits, *data, *rights, *options]
 
 
-@pytest.mark.nightly
 def test_an_upload_outlives_its_container(engine, tmp_path):
     """The first upload; SIGTERM in the middle of another one; a new container on the same volume, where it goes on."""
     ports = free_ports(2)
@@ -193,7 +195,6 @@ def test_an_upload_outlives_its_container(engine, tmp_path):
         engine.podman("volume", "rm", "--force", "sluice-test", check=False)
 
 
-@pytest.mark.nightly
 def test_the_symbols_are_a_stage_of_their_own(engine, root):
     environment = os.environ | {"IMAGE_TOOL": str(engine.folder / "buildah"), "BUILDAH_ISOLATION": "chroot"}
     build = [ROOT / "scripts/image", "localhost/sluice-symbols:test", "--target", "symbols"]
