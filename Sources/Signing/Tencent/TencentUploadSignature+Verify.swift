@@ -82,7 +82,7 @@ extension TencentUploadSignature {
 }
 
 extension TencentUploadSignature.Parameters {
-    /// Names of which nothing is meant by an empty value: backends write it where they have nothing to say.
+    /// Parameters for which an empty value means that they are not set; some backends always write them.
     private static let optional: Set<String> = [
         "classId", "procedure", "taskPriority", "taskNotifyMode", "sourceContext", "oneTimeValid", "vodSubAppId",
         "sessionContext", "storageRegion",

@@ -354,7 +354,7 @@ extension ObjectStoreHandler {
 
     // MARK: Tags
 
-    /// A right to write one media is none to its tags, by which a bucket's lifecycle may delete it.
+    /// Credentials for writing one media do not allow its tags: a lifecycle rule by tag may delete it.
     func tagging(_ call: ObjectCall) async throws(ObjectError) -> Response {
         guard WritingRight(grantID: call.grant.id) == nil else { throw ObjectError(.accessDenied) }
         switch call.operation {

@@ -20,7 +20,7 @@ struct StreamingManifest: Equatable {
     private static let keys: Set<Substring> = ["#EXT-X-KEY", "#EXT-X-SESSION-KEY", "#EXT-X-SESSION-DATA"]
 
     /// - Parameter text: The playlist.
-    /// - Throws: If it is none, or names a file outside its directory: the vendor allows no such one either.
+    /// - Throws: If this is not a playlist, or it names a file outside its directory, which the vendor does not allow either.
     init(_ text: String) throws(Problem) {
         var known: Set<String> = []
         var isFirst = true
