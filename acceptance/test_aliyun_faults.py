@@ -439,7 +439,8 @@ def test_credentials_that_expire_five_times(short, sdk):
     assert client.expiries == app.refreshes >= 5
     check(short, app, data)
     assert len({call.upload_id for call in short.proxy.of(PART)}) == 1
-    assert short.proxy.count(INITIATE) == short.proxy.count(COMPLETE) == 1
+    # On a busy machine one of them can expire, too, and is repeated.
+    assert short.proxy.count(INITIATE, status=200) == short.proxy.count(COMPLETE, status=200) == 1
     # No part that was acknowledged is sent again by a phone.
     arrived = short.proxy.parts(status=200)
     assert set(arrived) == set(client.numbers)
