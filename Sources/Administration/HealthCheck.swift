@@ -2,6 +2,7 @@ internal import Foundation
 internal import GatewayKit
 internal import HTTPClient
 package import SettingsKit
+internal import SystemIO
 internal import Telemetry
 internal import Transport
 
@@ -13,26 +14,68 @@ package enum HealthCheck {
     ///   - timeout: For the whole answer.
     /// - Returns: `nil` if it is well, or what is wrong.
     package static func problem(_ settings: Settings, isReadiness: Bool, timeout: Duration) async -> String? {
-        // Its certificate is for the name by which clients reach it.
-        let client = HTTPClient(
-            userAgent: "sluice-health/\(Version.current)",
-            maximumTransfers: 1,
-            addresses: .any,
-            verifiesCertificates: false,
-            server: server(of: settings)
-        )
-        defer { client.close() }
-        let url = url(of: settings, path: isReadiness ? "/readyz" : "/healthz")
-        do throws(HTTPClientError) {
-            let response = try await client.send(HTTPClientRequest(url: url, timeout: timeout), within: timeout)
-            if response.status == 200 { return nil }
-            let text = String(decoding: response.body.prefix(1000), as: UTF8.self)
-            // One line, whatever answered.
-            let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
-            return "\(url) returned status \(response.status): \(line)"
-        } catch {
-            return "\(url): \(error.message)"
+        let path = isReadiness ? "/readyz" : "/healthz"
+        let url = url(of: settings, path: path)
+        let (status, body): (Int, [UInt8])
+        if settings.general.tls.certificate == nil {
+            do throws(SystemError) {
+                let response = try PlainExchange.response(
+                    to: request(path, server(of: settings)),
+                    from: try address(of: settings),
+                    limit: 65_536,
+                    within: timeout
+                )
+                guard let parts = parts(response) else { return "\(url) returned no response of HTTP" }
+                (status, body) = parts
+            } catch {
+                return "\(url): \(error)"
+            }
+        } else {
+            // Its certificate is for the name by which clients reach it.
+            let client = HTTPClient(
+                userAgent: agent,
+                maximumTransfers: 1,
+                addresses: .any,
+                verifiesCertificates: false,
+                server: server(of: settings)
+            )
+            defer { client.close() }
+            do throws(HTTPClientError) {
+                let response = try await client.send(HTTPClientRequest(url: url, timeout: timeout), within: timeout)
+                (status, body) = (response.status, response.body)
+            } catch {
+                return "\(url): \(error.message)"
+            }
         }
+        if status == 200 { return nil }
+        let text = String(decoding: body.prefix(1000), as: UTF8.self)
+        // One line, whatever answered.
+        let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
+        return "\(url) returned status \(status): \(line)"
+    }
+
+    private static var agent: String { "sluice-health/\(Version.current)" }
+
+    private static func request(_ path: String, _ server: LocalServer) -> [UInt8] {
+        let proxy = server.expectsProxyHeader ? "PROXY UNKNOWN\r\n" : ""
+        let fields = "Host: localhost\r\nUser-Agent: \(agent)\r\nConnection: close"
+        return Array("\(proxy)GET \(path) HTTP/1.1\r\n\(fields)\r\n\r\n".utf8)
+    }
+
+    private static func address(of settings: Settings) throws(SystemError) -> SocketAddress {
+        let listen = settings.general.gateway.listen
+        if let path = listen.unixPath { return SocketAddress(unixPath: path) }
+        return try SocketAddress(resolving: host(of: listen), port: listen.port)
+    }
+
+    /// Status and body of a response after which the connection was closed.
+    private static func parts(_ response: [UInt8]) -> (Int, [UInt8])? {
+        let text = String(decoding: response, as: UTF8.self)
+        let words = text.prefix { !$0.isNewline }.split(separator: " ")
+        guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]),
+            let end = text.range(of: "\r\n\r\n")
+        else { return nil }
+        return (status, Array(text[end.upperBound...].utf8))
     }
 
     private static func server(of settings: Settings) -> LocalServer {
