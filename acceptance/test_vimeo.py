@@ -16,7 +16,7 @@ from harness.events import Stream
 from harness.origin import Origin, Resource
 from harness.receiver import Receiver
 from harness.server import Server, run
-from harness.vimeo import NEW, OLD, PULLS, VERSIONS, Failed, Plain, PyVimeo, basic, stored, token, upload_of
+from harness.vimeo import NEW, OLD, PULLS, VERSIONS, Failed, Plain, PyVimeo, basic, pulled, stored, token, upload_of
 from harness.wire import until
 
 MIB = 1 << 20
@@ -383,6 +383,28 @@ def test_a_form(server, client, make_file):
     # A client that loses its body gets a form, too.
     lost = client("POST", "/me/videos")
     assert (lost.status_code, lost.json()["upload"]["approach"]) == (201, "post")
+
+
+def test_a_form_of_the_old_upload(server, make_file):
+    """Its ticket has a form, and nothing completes it but the form (protocol notes §5.2)."""
+    client = Plain(server, token(server), accept="application/vnd.vimeo.*+json;version=3.2")
+    content, _ = parts(make_file(1000))
+    place = "https://app.example/done?a=1"
+    made = client("POST", "/me/videos", json={"type": "POST", "redirect_url": place, "name": "N"})
+    assert (made.status_code, made.headers["Content-Type"]) == (201, "application/vnd.vimeo.uploadticket+json")
+    ticket = made.json()
+    assert (ticket["complete_uri"], ticket["upload_link"]) == (None, ticket["upload_link_secure"])
+    assert f'action="{ticket["upload_link"]}"' in ticket["form"] and 'name="file_data"' in ticket["form"]
+    assert client("GET", ticket["uri"]).json() | {"quota": 0, "user": 0} == ticket | {"quota": 0, "user": 0}
+    answer = Plain(server)("POST", ticket["upload_link"], files={"file_data": ("x.mp4", content)})
+    video = f"/videos/{ticket['ticket_id']}"
+    assert (answer.status_code, answer.headers["Location"]) == (303, f"{place}&video_uri={video.replace('/', '%2F')}")
+    assert stored(server, video) == content
+    assert client("GET", video).json()["name"] == "N"
+    assert client("DELETE", ticket["uri"] + "?signature=x").status_code == 404
+    # Also with the members in the query, and without a place to go to.
+    other = client("POST", "/me/videos?type=post").json()
+    assert Plain(server)("POST", other["upload_link"], files={"file_data": ("x.mp4", content)}).status_code == 200
 
 
 def test_a_video_is_an_upload_like_all_others(server, client):
@@ -835,19 +857,40 @@ def test_a_pulled_video(tmp_path):
         check_pulls(server, origin, content)
 
 
-@pytest.mark.parametrize("version", NEW)
+@pytest.mark.parametrize("version", VERSIONS)
 def test_pyvimeo_has_a_file_pulled(tmp_path, version):
-    """With a raw POST, because `upload` always sends by tus (protocol notes §4.5)."""
+    """With a raw POST, because `upload` always sends the bytes itself (protocol notes §4.5, §5.2)."""
     content = os.urandom(100_000)
     with Origin() as origin, Server(tmp_path / "data", environment=PULLS) as server:
         origin.resources["/clip.mp4"] = Resource(content, content_type="video/mp4")
         sdk = PyVimeo(server, version, token(server))
-        upload = {"approach": "pull", "link": origin.url + "/clip.mp4"}
-        made = sdk.post("/me/videos", data={"name": "N", "upload": upload})
+        made = sdk.post("/me/videos", data=pulled(version, origin.url + "/clip.mp4"))
         assert made["status"] == 201
         uri = made["json"]["uri"]
         until(lambda: sdk.get(uri)["json"]["status"] == "available")
         assert stored(server, uri) == content
+
+
+def test_pulls_of_the_old_upload(tmp_path):
+    """`type` is `pull` before 3.4, with the link beside it, also in the query (protocol notes §5.2)."""
+    content = os.urandom(10_000)
+    with Origin() as origin, Server(tmp_path / "data", environment=PULLS) as server:
+        origin.resources["/clip.mp4"] = Resource(content, content_type="video/mp4")
+        link = origin.url + "/clip.mp4"
+        client = Plain(server, token(server), accept="application/vnd.vimeo.*+json;version=3.2")
+        for options in ({"json": {"type": "pull", "link": link}}, {"params": {"type": "pull", "link": link}}):
+            made = client("POST", "/me/videos", **options)
+            assert (made.status_code, made.headers["Content-Type"]) == (201, "application/vnd.vimeo.video+json")
+            uri = made.json()["uri"]
+            until(lambda uri=uri: client("GET", uri).json()["status"] == "available")
+            assert stored(server, uri) == content
+        for wrong in ("ftp://x/y", "http://10.0.0.1/x", "", 7, None):
+            answer = client("POST", "/me/videos", json={"type": "pull", "link": wrong})
+            assert answer.status_code == 400
+            assert [one["field"] for one in answer.json()["invalid_parameters"]] == ["link"]
+        # The file of a video is replaced by its bytes only.
+        answer = client("PUT", uri + "/files", json={"type": "pull", "link": link})
+        assert (answer.status_code, answer.json()["invalid_parameters"][0]["error_code"]) == (400, 2230)
 
 
 def check_pulls(server, origin, content):

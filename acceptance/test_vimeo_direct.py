@@ -418,6 +418,27 @@ def test_a_form_of_the_service(gateway, client, cloud):
     assert uploads(gateway) == []
 
 
+def test_forms_and_pulls_of_the_old_upload(gateway, client, cloud):
+    """They become those of version 3.4, which the service still has."""
+    old = Client(gateway)
+    old.fields["Accept"] = "application/vnd.vimeo.*+json;version=3.2"
+    place = "https://app.example/done"
+    ticket = old("POST", "/me/videos", json={"type": "POST", "redirect_url": place, "name": "N"}).json()
+    assert cloud.calls[0].json == {"name": "N", "upload": {"approach": "post", "redirect_url": place}}
+    assert ticket["upload_link"].startswith(cloud.data_url) and 'name="file_data"' in ticket["form"]
+    assert (ticket["upload_link_secure"], ticket["complete_uri"]) == (ticket["upload_link"], None)
+    assert old("GET", ticket["uri"] + "?fields=form").json() == {"form": ticket["form"]}
+    files = {"file_data": ("x.mp4", VIDEO)}
+    requests.post(ticket["upload_link"], files=files, timeout=30, allow_redirects=False)
+    assert cloud.content(f"/videos/{ticket['ticket_id']}") == VIDEO
+    other = Plain(gateway, token(gateway, "eve"))
+    assert other("GET", ticket["uri"]).status_code == 404
+    made = old("POST", "/me/videos?fields=uri", json={"type": "pull", "link": "https://a.example/x.mp4"})
+    assert (made.status_code, list(made.json())) == (201, ["uri"])
+    assert cloud.calls[-1].json["upload"] == {"approach": "pull", "link": "https://a.example/x.mp4"}
+    assert uploads(gateway) == []
+
+
 @pytest.mark.parametrize("name", ["link", "upload_link"])
 def test_a_pull_by_the_service(gateway, client, cloud, name):
     made = client.create(None, "pull", upload={"approach": "pull", name: "https://a.example/x.mp4"})

@@ -22,7 +22,7 @@ from harness.cutter import Cutter
 from harness.data import KIB, MIB, content
 from harness.origin import Origin
 from harness.relay import PART, Cluster
-from harness.vimeo import NEW, OLD, PROGRAM, VERSIONS, Failed, Plain, PyVimeo, packages, token
+from harness.vimeo import NEW, OLD, PROGRAM, VERSIONS, Failed, Plain, PyVimeo, packages, pulled, token
 from harness.wire import Closed, Wire, until
 
 BUCKET = "vimeo-nodes"
@@ -194,14 +194,13 @@ def test_pyvimeo_meets_another_node_with_each_request(cluster, front, clients, m
     assert all(served(node) > before for node, before in zip(cluster.nodes, calls, strict=True))
 
 
-@pytest.mark.parametrize("version", NEW)
+@pytest.mark.parametrize("version", VERSIONS)
 def test_pyvimeo_has_a_file_pulled_once(front, clients, version):
-    """With a raw POST, because `upload` always sends by tus (§4.5)."""
+    """With a raw POST, because `upload` always sends the bytes itself (§4.5, §5.2)."""
     with Origin() as origin:
         resource = origin.add("/clip.mp4", VIDEO, content_type="video/mp4")
         sdk = PyVimeo(front, version, clients[0].fields["Authorization"].split()[1])
-        upload = {"approach": "pull", "link": origin.url + "/clip.mp4"}
-        made = sdk.post("/me/videos", data={"name": "N", "upload": upload})
+        made = sdk.post("/me/videos", data=pulled(version, origin.url + "/clip.mp4"))
         assert made["status"] == 201
         assert_available(clients, made["json"]["uri"], VIDEO)
         # All nodes look for what is to be pulled.

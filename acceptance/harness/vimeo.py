@@ -29,6 +29,11 @@ def token(server, subject="dora", **wanted):
     return answer.json()["access_token"]
 
 
+def pulled(version, link):
+    """The members by which a version of PyVimeo asks for a video that is fetched (protocol notes §4.5, §5.2)."""
+    return {"type": "pull", "link": link} if version in OLD else {"upload": {"approach": "pull", "link": link}}
+
+
 class Failed(Exception):
     """What PyVimeo raised: the name of its class, and the status that it tells, if any."""
 

@@ -10,7 +10,7 @@ extension VimeoVideoCalls {
         var body = try await VimeoBody(of: call.request, limit: bodyLimit)
         let entry = try await entry(id, of: call.user)
         try call.caller.requireAdding(toVideoBegunBy: entry.video.principal)
-        return try await createTicket(&body, replacing: id, call)
+        return try await createOld(try Self.old(&body, replacing: id), body.labels, call)
     }
 
     /// All files of a video, latest first.

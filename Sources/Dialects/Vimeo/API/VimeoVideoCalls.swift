@@ -131,7 +131,7 @@ struct VimeoVideoCalls: VimeoService {
     func entry(_ id: Int64, of user: VimeoUser, isTicket: Bool = false) async throws -> VimeoEntry {
         guard let entry = try await library.entry(id, of: user) else { throw VimeoFailure.notFound }
         // A ticket is no video yet, and stays readable as a ticket afterwards.
-        if isTicket ? entry.video.approach != .ticket : entry.video.isTicket { throw VimeoFailure.notFound }
+        if isTicket ? !entry.video.hasTicket : entry.video.isTicket { throw VimeoFailure.notFound }
         return entry
     }
 
@@ -147,7 +147,7 @@ struct VimeoVideoCalls: VimeoService {
     private func create(_ call: VimeoCall) async throws -> Response {
         var body = try await Self.creation(call, limit: bodyLimit)
         let version = try VimeoVersion(accept: call.request.head.fields["Accept"]).decided(by: body)
-        if version == .old { return try await createTicket(&body, call) }
+        if version == .old { return try await createOld(try Self.old(&body), body.labels, call) }
         let new = try Self.video(&body)
         let entry = try await create(new, call)
         // Clients insist on 200 for tus, and on 201 for the others (protocol notes §1).
@@ -156,11 +156,15 @@ struct VimeoVideoCalls: VimeoService {
 
     /// The members of a creation.
     ///
-    /// vimeo-dot-net before 2.x sends `type` in the query.
+    /// vimeo-dot-net before 2.x sends those of the Old Upload in the query.
     static func creation(_ call: VimeoCall, limit: Int) async throws(VimeoFailure) -> VimeoBody {
         let body = try await VimeoBody(of: call.request, limit: limit)
-        guard body.members.isEmpty, let type = call.query.first("type") else { return body }
-        return VimeoBody(["type": .string(type)])
+        guard body.members.isEmpty, call.query.first("type") != nil else { return body }
+        var members: [String: JSONValue] = [:]
+        for name in ["type", "link", "redirect_url", "size"] {
+            members[name] = call.query.first(name).map(JSONValue.string)
+        }
+        return VimeoBody(members)
     }
 
     private func create(_ new: VimeoUploads.New, _ call: VimeoCall) async throws -> VimeoEntry {
@@ -168,20 +172,29 @@ struct VimeoVideoCalls: VimeoService {
         do {
             return try await uploads.create(new, by: call.caller)
         } catch let error as UploadError {
-            guard case .tooLarge = error.code, new.approach == .ticket else { throw error }
+            guard case .tooLarge = error.code, new.isOld else { throw error }
             throw VimeoFailure.invalid("size", error.message)
         }
     }
 
-    /// Creates a ticket.
-    func createTicket(_ body: inout VimeoBody, replacing replaced: Int64? = nil, _ call: VimeoCall) async throws
-        -> Response
-    {
-        var new = try Self.ticket(&body, replacing: replaced)
-        let labels = body.labels
+    /// Creates what a client before 3.4 asks for: a ticket, or a video whose bytes the gateway fetches.
+    ///
+    /// - Parameters:
+    ///   - new: Of `old`.
+    ///   - labels: What the client said, for Vimeo.
+    ///   - call: The call.
+    /// - Returns: 201 with the ticket, or with the video.
+    /// - Throws: `VimeoFailure`; `UploadError`.
+    func createOld(_ new: VimeoUploads.New, _ labels: [String: JSONValue], _ call: VimeoCall) async throws -> Response {
+        var new = new
         if !labels.isEmpty { new.said = String(decoding: VimeoJSON.bytes(.object(labels)), as: UTF8.self) }
         let entry = try await create(new, call)
-        return Self.traced(call.response(call.documents.ticket(entry), "uploadticket", 201), entry)
+        return Self.traced(
+            new.approach == .pull
+                ? call.response(call.documents.video(entry), "video", 201)
+                : call.response(call.documents.ticket(entry), "uploadticket", 201),
+            entry
+        )
     }
 
     static func traced(_ response: Response, _ entry: VimeoEntry) -> Response {
@@ -190,29 +203,41 @@ struct VimeoVideoCalls: VimeoService {
         return response
     }
 
-    /// The members of a ticket (protocol notes §5.2).
+    /// The members of a creation before 3.4 (protocol notes §5.2).
     ///
     /// - Parameters:
     ///   - body: Of the call.
-    ///   - replaced: The video whose file it replaces.
-    /// - Returns: The ticket.
+    ///   - replaced: The video whose file is replaced, which only `streaming` does.
+    /// - Returns: For `type` `streaming` a ticket, for `POST` one whose bytes come by a form, for `pull` a video.
     /// - Throws: `VimeoFailure` 2204.
-    private static func ticket(_ body: inout VimeoBody, replacing replaced: Int64? = nil) throws(VimeoFailure)
-        -> VimeoUploads.New
+    static func old(_ body: inout VimeoBody, replacing replaced: Int64? = nil) throws(VimeoFailure) -> VimeoUploads.New
     {
-        let type = body.text("type", atMost: 64) ?? ""
-        if type.lowercased() != "streaming" {
-            body.reject("type", "must be streaming", 2230)
+        let types: [String: VimeoVideo.Approach] =
+            replaced == nil ? ["streaming": .ticket, "POST": .post, "pull": .pull] : ["streaming": .ticket]
+        let type = (body.text("type", atMost: 64) ?? "").lowercased()
+        let approach = types.first { $0.key.lowercased() == type }?.value
+        if approach == nil {
+            body.reject("type", "must be one of: \(types.keys.sorted().joined(separator: ", "))", 2230)
         }
         let size = body.size("size")
         _ = body.bool("upgrade_to_1080", 2255)
-        _ = body.text("redirect_url", atMost: 2048, 2256)
+        let redirect = body.redirectURL("redirect_url")
         _ = body.text("machine_id", atMost: 256, 2257)
         _ = body.bool("create_clip", 2258)
+        let link = body.text("link", atMost: 8192)
+        if approach == .pull, link == nil, body.problems.isEmpty { body.reject("link", "is missing") }
         var labels = VimeoVideo.Labels()
         labels.read(&body)
         try body.finish()
-        return VimeoUploads.New(labels: labels, approach: .ticket, size: size, replaces: replaced)
+        return VimeoUploads.New(
+            labels: labels,
+            approach: approach ?? .ticket,
+            isOld: true,
+            size: size,
+            redirectURL: approach == .post ? redirect : nil,
+            replaces: replaced,
+            link: approach == .pull ? link : nil
+        )
     }
 
     /// The members of a video (protocol notes §4.1).
@@ -240,10 +265,7 @@ struct VimeoVideoCalls: VimeoService {
             body.reject("upload.size", "is missing: tus needs the number of bytes", 2254)
         }
         let type = body.text("upload.mime_type", atMost: 256)
-        let redirect = body.text("upload.redirect_url", atMost: 2048, 2256)
-        if let redirect, !Self.isURL(redirect) {
-            body.reject("upload.redirect_url", "must be an http or https URL", 2256)
-        }
+        let redirect = body.redirectURL("upload.redirect_url")
         // Some clients say `upload_link` (protocol notes §4.5).
         var link = body.text("upload.link", atMost: 8192)
         if link == nil, approach == .pull { link = body.text("upload.upload_link", atMost: 8192) }
@@ -259,12 +281,6 @@ struct VimeoVideoCalls: VimeoService {
             redirectURL: redirect,
             link: approach == .pull ? link : nil
         )
-    }
-
-    /// Whether a text is a URL to which a browser can be sent.
-    private static func isURL(_ text: String) -> Bool {
-        let hasHost = ["https://", "http://"].contains { text.hasPrefix($0) && text.count > $0.count }
-        return hasHost && text.unicodeScalars.allSatisfy { $0.value > 0x20 && !(0x7F...0x9F).contains($0.value) }
     }
 
     // MARK: Reading
@@ -356,6 +372,19 @@ struct VimeoVideoCalls: VimeoService {
         response.fields["Location"] = uri
         response.trace.uploadID = uploadID
         return response
+    }
+}
+
+extension VimeoBody {
+    /// A URL to which a browser can be sent.
+    fileprivate mutating func redirectURL(_ path: String) -> String? {
+        guard let url = text(path, atMost: 2048, 2256) else { return nil }
+        let hasHost = ["https://", "http://"].contains { url.hasPrefix($0) && url.count > $0.count }
+        if hasHost, url.unicodeScalars.allSatisfy({ $0.value > 0x20 && !(0x7F...0x9F).contains($0.value) }) {
+            return url
+        }
+        reject(path, "must be an http or https URL", 2256)
+        return nil
     }
 }
 

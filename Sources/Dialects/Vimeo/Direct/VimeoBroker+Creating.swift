@@ -10,8 +10,8 @@ extension VimeoBroker {
     func create(_ call: VimeoCall) async throws -> Response {
         var body = try await VimeoVideoCalls.creation(call, limit: local.bodyLimit)
         let version = try VimeoVersion(accept: call.request.head.fields["Accept"]).decided(by: body)
-        if version == .old { return try await local.createTicket(&body, call) }
-        let new = try VimeoVideoCalls.video(&body)
+        let new = version == .old ? try VimeoVideoCalls.old(&body) : try VimeoVideoCalls.video(&body)
+        if new.approach == .ticket { return try await local.createOld(new, body.labels, call) }
         if new.approach == .streaming { return try await createStreamed(new, body.labels, call) }
         var upload: [String: JSONValue] = ["approach": .string(new.approach.rawValue)]
         if let size = new.size { upload["size"] = .string(String(size)) }
@@ -25,7 +25,7 @@ extension VimeoBroker {
                 "/me/videos",
                 members,
                 approach: new.approach,
-                fields: Self.videoFields(call)
+                fields: new.isOld ? VimeoUpstream.videoFields : Self.videoFields(call)
             )
             let video = Self.video(made, new.approach, source: nil, call)
             do throws(UploadError) {
@@ -34,12 +34,23 @@ extension VimeoBroker {
                 await upstream.delete(video.uri)
                 throw error
             }
+            if new.isOld, new.approach == .post { return call.response(Self.ticket(video, call), "uploadticket", 201) }
             // Clients insist on 200 for tus, and on 201 for the others (protocol notes §1).
             return call.response(try await shown(video, call), "video", new.approach == .tus ? 200 : 201)
         } catch {
             await withdraw(admission)
             throw error
         }
+    }
+
+    /// The ticket of a video whose bytes go to Vimeo by a form.
+    static func ticket(_ video: VimeoCloudVideo, _ call: VimeoCall) -> JSONValue {
+        var (link, form): (String?, String?)
+        if case .object(let upload)? = video.members["upload"] {
+            if case .string(let text)? = upload["upload_link"] { link = text }
+            if case .string(let text)? = upload["form"] { form = text }
+        }
+        return call.documents.ticket(video.id, of: call.user, link: link, completion: nil, form: form)
     }
 
     static func video(

@@ -31,6 +31,12 @@ struct VimeoBroker: VimeoService {
             try VimeoVideoCalls.check(number, is: call.user)
             try call.caller.require(.upload)
             return try await complete(ticket, call)
+        case (.upload(let number, let id), _):
+            try VimeoVideoCalls.check(number, is: call.user)
+            guard let video = try await videos.one(id, of: call.user)?.content, video.approach == .post,
+                call.caller.maySee(begunBy: video.principal)
+            else { return try await local.answer(resource, call) }
+            return call.response(Self.ticket(video, call), "uploadattempt")
         case (.video(let id), .patch):
             try call.caller.require(.edit)
             return try await change(id, call)
@@ -47,7 +53,7 @@ struct VimeoBroker: VimeoService {
             try call.caller.require(.upload)
             try call.caller.requireAdding(toVideoBegunBy: try await owned(id, call).principal)
             var body = try await VimeoBody(of: call.request, limit: local.bodyLimit)
-            return try await local.createTicket(&body, replacing: id, call)
+            return try await local.createOld(try VimeoVideoCalls.old(&body, replacing: id), body.labels, call)
         case (.versions(let id), .post):
             try call.caller.require(.upload)
             return try await addVersion(id, call)

@@ -242,15 +242,34 @@ struct VimeoDocuments: Sendable {
     /// A ticket of the Old Upload (protocol notes §5.2).
     func ticket(_ entry: VimeoEntry) -> JSONValue {
         let video = entry.video
-        let link = JSONValue.string(base + links.path(video))
-        return .object([
-            "uri": .string("\(video.user.uri)/uploads/\(video.id)"),
-            "ticket_id": .string(String(video.id)),
-            "user": user(video.user),
-            "upload_link": link,
-            "upload_link_secure": link,
-            "complete_uri": .string(links.completionURI(video)),
-            "form": .null,
+        let link = base + links.path(video)
+        return ticket(
+            video.id,
+            of: video.user,
+            link: link,
+            completion: video.approach == .post ? nil : links.completionURI(video),
+            form: video.approach == .post ? Self.form(link) : nil
+        )
+    }
+
+    /// A ticket, of this gateway or of a form at Vimeo.
+    ///
+    /// - Parameters:
+    ///   - id: Of the ticket.
+    ///   - owner: Its user.
+    ///   - link: Where the bytes go.
+    ///   - completion: `complete_uri`; a form needs none.
+    ///   - form: As HTML.
+    /// - Returns: The document.
+    func ticket(_ id: Int64, of owner: VimeoUser, link: String?, completion: String?, form: String?) -> JSONValue {
+        .object([
+            "uri": .string("\(owner.uri)/uploads/\(id)"),
+            "ticket_id": .string(String(id)),
+            "user": user(owner),
+            "upload_link": Self.text(link),
+            "upload_link_secure": Self.text(link),
+            "complete_uri": Self.text(completion),
+            "form": Self.text(form),
             "quota": quota.oldDocument,
         ])
     }

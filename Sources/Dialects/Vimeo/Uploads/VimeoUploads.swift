@@ -14,6 +14,8 @@ struct VimeoUploads: Sendable {
         /// See `VimeoVideo.said`.
         var said: String?
         var approach: VimeoVideo.Approach
+        /// Whether it was asked for as before 3.4.
+        var isOld = false
         /// Bytes; `nil` if the client does not say.
         var size: Int64?
         /// Of the file, not of the video.
@@ -29,8 +31,8 @@ struct VimeoUploads: Sendable {
     let library: VimeoLibrary
     /// `nil` if nothing can be fetched.
     var starter: PullStarter?
-    private var uploads: UploadService { library.uploads }
-    private var clock: any WallClock { library.clock }
+    var uploads: UploadService { library.uploads }
+    var clock: any WallClock { library.clock }
 
     /// Creates a video, or a ticket.
     ///
@@ -58,7 +60,7 @@ struct VimeoUploads: Sendable {
             video.id = VimeoVideo.newID(at: clock.now)
             video.metadata["vimeo_uri"] = video.uri
             if let link = new.link {
-                if try await pull(&video, from: link, by: caller) { break }
+                if try await pull(&video, from: link, isOld: new.isOld, by: caller) { break }
                 continue
             }
             let upload = try await begin(video, UploadMetadata(describing: video.metadata), under: caller.grant)
@@ -78,7 +80,7 @@ struct VimeoUploads: Sendable {
     }
 
     /// Begins an upload of the core.
-    private func begin(_ video: VimeoVideo, _ metadata: UploadMetadata, under grant: Grant) async throws(UploadError)
+    func begin(_ video: VimeoVideo, _ metadata: UploadMetadata, under grant: Grant) async throws(UploadError)
         -> Upload
     {
         var new = NewUpload(
@@ -96,14 +98,26 @@ struct VimeoUploads: Sendable {
     ///
     /// In this order, because what is fetched would stay without a video if the gateway died in between.
     ///
+    /// - Parameters:
+    ///   - video: Gets the upload.
+    ///   - link: Where the bytes are.
+    ///   - isOld: Whether the members of the call have their names from before 3.4.
+    ///   - caller: Whose video it is.
     /// - Returns: Whether the id of the video was free.
-    private func pull(_ video: inout VimeoVideo, from link: String, by caller: VimeoCaller) async throws -> Bool {
+    /// - Throws: `VimeoFailure` 2204, 2230; `UploadError`.
+    private func pull(
+        _ video: inout VimeoVideo,
+        from link: String,
+        isOld: Bool,
+        by caller: VimeoCaller
+    ) async throws -> Bool {
         guard let starter, let pulls = starter.pulls else {
-            throw VimeoFailure.invalid("upload.approach", "pull is not available on this server", 2230)
+            let field = isOld ? "type" : "upload.approach"
+            throw VimeoFailure.invalid(field, "pull is not available on this server", 2230)
         }
         let reach = starter.reach(ofUserOf: caller.keyUploads)
         if let problem = starter.problem(with: link, within: reach) {
-            throw VimeoFailure.invalid("upload.link", problem)
+            throw VimeoFailure.invalid(isOld ? "link" : "upload.link", problem)
         }
         var new = starter.upload(
             from: link,
@@ -167,7 +181,7 @@ struct VimeoUploads: Sendable {
     ///
     /// - Returns: The video; `nil` if it was deleted.
     /// - Throws: `VimeoFailure` 403 if it has too many versions; `UploadError`.
-    private func attach(_ upload: Upload, _ fileName: String?, to entry: VimeoEntry) async throws -> VimeoVideo? {
+    func attach(_ upload: Upload, _ fileName: String?, to entry: VimeoEntry) async throws -> VimeoVideo? {
         let id = VimeoVideo.newID(at: clock.now)
         let now = clock.now.unixSeconds
         let known = entry.video.versions?.map(\.uploadID) ?? []
@@ -196,420 +210,5 @@ struct VimeoUploads: Sendable {
             )
         }
         return changed
-    }
-
-    // MARK: Bytes
-
-    /// What a PUT to a link did.
-    enum Outcome: Equatable {
-        /// All that the client sent is stored.
-        case stored
-        /// The answer to a probe, or to content that does not begin where the stored bytes end.
-        case count(Int64)
-    }
-
-    /// Number of bytes that are there; does not disturb a client that sends more.
-    func count(of entry: VimeoEntry) async throws(UploadError) -> Int64 {
-        guard let upload = entry.upload else { return 0 }
-        return try await looked(at: upload, of: entry.video).offset
-    }
-
-    /// An upload with its current offset.
-    ///
-    /// If it has all its bytes, and no client is about to send more, it is completed: the gateway may have died before.
-    private func looked(at upload: Upload, of video: VimeoVideo) async throws(UploadError) -> Upload {
-        if video.isTicket { return try await uploads.inspect(upload.id) }
-        return try await uploads.inspectCompleting(upload.id)
-    }
-
-    /// A video as its polling client is to see it.
-    func polled(_ entry: VimeoEntry) async throws(UploadError) -> VimeoEntry {
-        guard let upload = entry.upload, upload.state == .open, upload.length != nil, !entry.video.isTicket else {
-            return entry
-        }
-        do throws(UploadError) {
-            guard try await looked(at: upload, of: entry.video).state == .completed else { return entry }
-            return try await library.entry(at: entry.record.record.key) ?? entry
-        } catch  where error.code == .notFound || error.code == .gone {
-            return entry
-        }
-    }
-
-    /// Stores content that was sent to the link of a ticket, or of approach `streaming` or `post`.
-    ///
-    /// Content from 0 begins anew once its first byte is there: another upload takes the place of the one before, whose
-    /// writer loses it. Content from a position before the end repeats bytes that are there, which are passed over. If
-    /// all bytes are there, only the same content is accepted.
-    ///
-    /// - Parameters:
-    ///   - source: The content, with the length that its client announced, if any.
-    ///   - start: The position of its first byte.
-    ///   - total: Bytes of the whole file, if known.
-    ///   - isWhole: Whether the content is the whole file.
-    ///   - entry: The video or ticket.
-    /// - Returns: `.count` without having read anything if `start` is after the stored bytes, or nothing was sent.
-    /// - Throws: `VimeoFailure`; `UploadError` `.lengthExceeded`, `.lengthConflict`; the errors of
-    ///   `UploadService.append`.
-    func put(
-        _ source: any ByteSource,
-        from start: Int64,
-        of total: Int64?,
-        isWhole: Bool = false,
-        to entry: VimeoEntry
-    ) async throws -> Outcome {
-        let content = VimeoContent(source, from: start, of: total, isWhole: isWhole)
-        var entry = entry
-        var attempts = 0
-        while true {
-            do {
-                return try await putOnce(content, to: entry)
-            } catch is Changed where attempts < Self.mostAttempts {
-                // Nothing of the content was stored.
-                attempts += 1
-                try await Task.sleep(for: .milliseconds(5 * attempts))
-                guard let current = try await library.entry(at: entry.record.record.key) else {
-                    throw VimeoFailure.notFound
-                }
-                entry = current
-            } catch is Changed {
-                throw VimeoFailure.busy
-            }
-        }
-    }
-
-    /// What was read of a video holds no longer: another request has changed it, or its upload.
-    private struct Changed: Error {}
-
-    private static let mostAttempts = 20
-
-    private func putOnce(_ content: VimeoContent, to entry: VimeoEntry) async throws -> Outcome {
-        guard let known = entry.upload else {
-            if content.start > 0 { return .count(0) }
-            try content.check(against: entry.video.size)
-            guard try await content.begins(of: entry.video.size) else { return .count(0) }
-            return try await append(content, at: 0, try await beginAnew(entry), entry)
-        }
-        let seen = try await changing { () async throws(UploadError) in try await uploads.inspect(known.id) }
-        guard seen.isAlive else { throw Changed() }
-        if seen.state == .completed { return try await repeated(content, seen) }
-        // Whoever cannot add anything does not end a request that does.
-        if content.start > seen.offset, uploads.isReceiving(known.id) { return .count(seen.offset) }
-        try content.check(against: entry.video.size)
-        if content.start < (seen.length ?? .max), content.mayBeEmpty || content.start == 0 && seen.offset > 0 {
-            guard try await content.begins(of: entry.video.size) else { return .count(seen.offset) }
-        }
-        let upload = try await changing { () async throws(UploadError) in
-            try await uploads.status(of: known.id, Self.finish(entry.video))
-        }
-        if upload.state == .completed { return try await repeated(content, upload) }
-        if content.start > upload.offset { return .count(upload.offset) }
-        if content.start == 0, upload.offset > 0 {
-            return try await append(content, at: 0, try await beginAnew(entry), entry)
-        }
-        return try await append(content, at: upload.offset, upload, entry)
-    }
-
-    private func changing(_ look: () async throws(UploadError) -> Upload) async throws -> Upload {
-        do throws(UploadError) {
-            return try await look()
-        } catch {
-            if error.code == .notFound || error.code == .gone { throw Changed() }
-            throw error
-        }
-    }
-
-    /// Takes content for an upload that is complete: the same again, after a response that was lost.
-    ///
-    /// - Throws: `VimeoFailure` 409 for other content, which has come too late; `UploadError` `.lengthExceeded`.
-    private func repeated(_ content: VimeoContent, _ upload: Upload) async throws -> Outcome {
-        let length = upload.offset
-        if content.start > length { return .count(length) }
-        try content.check(against: length)
-        guard content.source.remaining != 0 || content.start == length else { return .count(length) }
-        let window = WindowSource(content.source, limit: length - content.start)
-        let count: Int64?
-        do {
-            try await window.checkEnd()
-            let stored: any ByteSource =
-                content.start == length
-                ? ArraySource([]) : try await library.storage.bytes(of: upload.id, content.start..<length)
-            count = try await window.countRepeating(stored)
-        } catch let failure as SourceFailure {
-            throw window.isExceeded ? Self.excess(length) : UploadError(failure)
-        }
-        if count == 0, content.start < length { return .count(length) }
-        guard let count, !content.isWhole || count == length else {
-            throw VimeoFailure(
-                409,
-                nil,
-                "The upload is complete.",
-                "It has other content than this; create another video or version for it."
-            )
-        }
-        return .stored
-    }
-
-    static func excess(_ length: Int64) -> UploadError {
-        UploadError(.lengthExceeded(length: length), "The file has \(length) bytes, and more were sent.")
-    }
-
-    private func append(
-        _ content: VimeoContent,
-        at offset: Int64,
-        _ upload: Upload,
-        _ entry: VimeoEntry
-    ) async throws -> Outcome {
-        let (source, start, total) = (content.source, content.start, content.total)
-        let known = upload.length ?? total
-        let whole = known ?? source.remaining.map { start.adding($0) }
-        let window = WindowSource(source, skipping: offset - start, limit: known.map { max(0, $0 - offset) })
-        let isTicket = entry.video.isTicket
-        do throws(UploadError) {
-            do throws(SourceFailure) {
-                try await window.checkEnd()
-            } catch {
-                throw UploadError(error)
-            }
-            let upload = try await uploads.append(
-                to: upload.id,
-                at: offset,
-                contentLength: window.remaining,
-                // A total that differs from what was announced is refused by the core.
-                declaring: total ?? (upload.length == nil && !isTicket ? whole : nil),
-                finish: isTicket
-                    ? .explicit(isLast: false)
-                    : whole == nil || content.isWhole ? .explicit(isLast: true) : .whenFull,
-                expecting: nil,
-                upTo: entry.video.total,
-                from: window
-            )
-            if !isTicket { _ = try await uploads.finished(upload) }
-            if entry.video.failure != nil { try await fail(entry, nil) }
-            return .stored
-        } catch {
-            if window.isExceeded {
-                try await drop(upload, of: entry)
-                throw Self.excess(known ?? 0)
-            }
-            switch error.code {
-            case .quotaExceeded:
-                guard let refusal = await library.quota.refusal(error, of: entry.video) else { throw error }
-                try await fail(entry, refusal.code == 3428 ? .total : .quota)
-                throw refusal
-            case .contentTypeRefused, .rejected:
-                try await failIfEnded(entry, upload)
-                throw error
-            case .offsetMismatch, .notFound, .gone, .notOpen:
-                // The writer before has stored more than was known, or another client has begun anew.
-                if window.isUntouched { throw Changed() }
-                if error.code == .notFound || error.code == .gone,
-                    try await library.entry(at: entry.record.record.key) != nil
-                {
-                    throw VimeoFailure.busy
-                }
-                throw error
-            default: throw error
-            }
-        }
-    }
-
-    /// Forgets what was stored of content that had more bytes than the file: part of it must not count as the file.
-    ///
-    /// Its client may not read the answer, but polls (protocol notes §8.3).
-    private func drop(_ upload: Upload, of entry: VimeoEntry) async throws {
-        guard let current = try await library.entry(at: entry.record.record.key),
-            current.video.uploadID == upload.id.text
-        else { return }
-        do {
-            _ = try await beginAnew(current)
-            try await fail(entry, .uploading)
-        } catch is Changed {
-            // Another client has begun anew, or completed it.
-        }
-    }
-
-    private static func finish(_ video: VimeoVideo) -> Finish { video.isTicket ? .explicit(isLast: false) : .whenFull }
-
-    /// Gives a video a new upload, and ends the one before.
-    ///
-    /// The one before ends first, because a quota may not have room for both. Until the new one exists, the record has no
-    /// upload: a record with an ended upload would count as a deleted video.
-    ///
-    /// - Throws: `Changed` if another client did that at the same time, or the one before was completed; `UploadError`.
-    private func beginAnew(_ entry: VimeoEntry) async throws -> Upload {
-        let now = clock.now.unixSeconds
-        let seen = entry.video
-        let before = seen.uploadID ?? seen.replacedID
-        let detached = try await library.change(entry) { current in
-            guard current.uploadID == seen.uploadID, current.replacedID == seen.replacedID else { return nil }
-            var current = current
-            current.uploadID = nil
-            current.replacedID = before
-            current.failure = nil
-            current.modifiedAt = now
-            return current
-        }
-        guard let video = detached else { throw Changed() }
-        if let before, let id = UploadID(before) {
-            do throws(UploadError) {
-                try await uploads.terminate(id, .open)
-            } catch {
-                switch error.code {
-                case .notFound, .gone: break
-                default:
-                    // It is complete, and its client may have been told; or it could not be ended.
-                    _ = try await library.change(entry) { current in
-                        guard current.uploadID == nil, current.replacedID == before else { return nil }
-                        var current = current
-                        current.uploadID = before
-                        current.replacedID = nil
-                        return current
-                    }
-                    if error.code == .notOpen { throw Changed() }
-                    throw error
-                }
-            }
-        }
-        let grant = Grant(
-            id: video.principal,
-            issuer: video.issuer,
-            subject: video.subject,
-            dialect: "vimeo",
-            // What its creator was allowed still holds.
-            maximumBytes: entry.upload?.maximumBytes,
-            expiresAt: .distantFuture,
-            storedBytes: video.total
-        )
-        let metadata = entry.upload?.metadata ?? UploadMetadata(describing: video.metadata)
-        let upload = try await begin(video, metadata, under: grant)
-        let attached = try await library.change(entry) { current in
-            guard current.uploadID == nil, current.replacedID == before else { return nil }
-            var current = current
-            current.uploadID = upload.id.text
-            current.replacedID = nil
-            return current
-        }
-        guard attached != nil else {
-            try? await uploads.end(upload.id.text)
-            throw Changed()
-        }
-        return upload
-    }
-
-    /// Tells polling clients that the core has ended the upload.
-    private func failIfEnded(_ entry: VimeoEntry, _ upload: Upload) async throws(UploadError) {
-        if let recorded = try await uploads.recorded(upload.id.text), recorded.isAlive { return }
-        let now = clock.now.unixSeconds
-        _ = try await library.change(entry) { video in
-            guard video.uploadID == upload.id.text else { return nil }
-            var video = video
-            video.uploadID = nil
-            video.failure = .uploading
-            video.modifiedAt = now
-            return video
-        }
-    }
-
-    private func fail(_ entry: VimeoEntry, _ failure: VimeoVideo.Failure?) async throws(UploadError) {
-        let now = clock.now.unixSeconds
-        _ = try await library.change(entry) { video in
-            if video.failure == failure { return nil }
-            var video = video
-            video.failure = failure
-            video.modifiedAt = now
-            return video
-        }
-    }
-
-    // MARK: Tickets
-
-    /// Makes a video of a ticket.
-    ///
-    /// - Returns: The video; also if it was completed before.
-    /// - Throws: `VimeoFailure` 4011 if bytes are missing; `UploadError`.
-    func complete(_ entry: VimeoEntry) async throws -> VimeoVideo {
-        guard entry.video.isTicket else { return entry.video }
-        let upload = try await finish(entry)
-        if let replaced = entry.video.replaces { return try await replace(replaced, by: entry, upload) }
-        let now = clock.now.unixSeconds
-        let changed = try await library.change(entry) { video in
-            var video = video
-            video.isTicket = false
-            video.modifiedAt = now
-            return video
-        }
-        guard let changed else { throw VimeoFailure.notFound }
-        return changed
-    }
-
-    /// Completes the upload of a ticket.
-    ///
-    /// - Returns: The upload.
-    /// - Throws: `VimeoFailure` 4011 if bytes are missing; `UploadError`.
-    func finish(_ ticket: VimeoEntry) async throws -> Upload {
-        var ticket = ticket
-        var attempts = 0
-        while true {
-            do {
-                return try await finishOnce(ticket)
-            } catch let error as UploadError where attempts < Self.mostAttempts {
-                // Another request completes it, too.
-                guard [.notOpen, .interrupted, .busy, .notFound, .gone].contains(error.code) else { throw error }
-                attempts += 1
-                try await Task.sleep(for: .milliseconds(5 * attempts))
-                guard let current = try await library.entry(at: ticket.record.record.key) else {
-                    throw VimeoFailure.noVideoFile
-                }
-                ticket = current
-            }
-        }
-    }
-
-    private func finishOnce(_ ticket: VimeoEntry) async throws -> Upload {
-        switch ticket.video.failure {
-        // Not what the client wanted to store: it may not have read the answer to its bytes (protocol notes §8.3).
-        case .quota: throw VimeoFailure(403, 4101, "You have reached your upload quota.", "The bytes were refused.")
-        case .total: throw VimeoFailure(403, 3428, "You have reached your upload quota.", "The bytes were refused.")
-        case .uploading: throw VimeoFailure(400, 2502, "The file is not a video.", "The bytes were refused.")
-        case nil: break
-        }
-        guard let upload = ticket.upload else { throw Self.incomplete(0, ticket.video.size ?? 1) }
-        guard upload.state == .open else { return upload }
-        let current = try await uploads.status(of: upload.id, .explicit(isLast: false))
-        // Of an empty file, PyVimeo before 1.0 sends nothing.
-        let missing = (current.length ?? current.offset) - current.offset
-        guard missing == 0 else { throw Self.incomplete(current.offset, missing) }
-        do throws(UploadError) {
-            let completed = try await uploads.append(
-                to: current.id,
-                at: current.offset,
-                contentLength: 0,
-                finish: .explicit(isLast: true),
-                expecting: nil,
-                from: ArraySource([])
-            )
-            return try await uploads.finished(completed)
-        } catch {
-            guard error.code == .contentTypeRefused else { throw error }
-            try await failIfEnded(ticket, upload)
-            throw VimeoFailure(400, 2502, "The file is not a video.", error.message)
-        }
-    }
-
-    /// Gives a video the file of a ticket, which stays so that its client can ask again.
-    private func replace(_ id: Int64, by ticket: VimeoEntry, _ upload: Upload) async throws -> VimeoVideo {
-        guard let entry = try await library.entry(id, of: ticket.video.user), !entry.video.isTicket,
-            let video = try await attach(upload, ticket.video.metadata["filename"], to: entry)
-        else { throw VimeoFailure(404, 5012, "The video to replace could not be found.") }
-        return video
-    }
-
-    private static func incomplete(_ stored: Int64, _ missing: Int64) -> VimeoFailure {
-        VimeoFailure(
-            400,
-            4011,
-            "The upload is not complete.",
-            "\(stored) bytes have arrived, and \(missing) are missing; send them, then complete again."
-        )
     }
 }

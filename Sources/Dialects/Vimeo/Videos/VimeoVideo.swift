@@ -101,6 +101,9 @@ struct VimeoVideo: Sendable, Equatable, Codable {
 
     static let recordKind = "vimeo video"
 
+    /// Whether the Old Upload can read it as a ticket: one that is or was no video yet, or whose bytes come by a form.
+    var hasTicket: Bool { approach == .ticket || approach == .post }
+
     var uri: String { "/videos/\(id)" }
     var user: VimeoUser { VimeoUser(subject) }
     var recordKey: String { Self.recordKey(id, of: user) }
