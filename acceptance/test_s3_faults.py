@@ -5,8 +5,10 @@ In each case no acknowledged byte is lost, the upload completes afterwards, and 
 
 import contextlib
 import random
+import re
 import threading
 import time
+from dataclasses import dataclass
 
 import pytest
 
@@ -255,6 +257,69 @@ def test_a_part_that_the_store_lost(relay, part):
         # The client gets the offset of what the store really has, and continues there.
         until(lambda: relay.api.offset(url) < len(data), timeout=20)
         resume(relay, url, data)
+    assert_whole(relay, url, data)
+
+
+@pytest.mark.parametrize("tag", ['""', '"0-0"', "none"])
+@pytest.mark.parametrize("size", [1000, 2 * PART + 5])
+def test_a_tag_that_the_object_does_not_have(relay, size, tag):
+    """The store tells a tag, and refuses it later: what was acknowledged can still be read, by whose object it is."""
+    data = content(size, 10)
+    rule = relay.proxy.fault("PutObject|CompleteMultipartUpload|HeadObject", faults.ChangeETag(tag), times=ALWAYS)
+    url = relay.api.created(len(data))
+    assert relay.api.patch(url, 0, data).status_code == 204
+    until(lambda: relay.api.upload(upload_id(url))["state"] == "completed")
+    relay.proxy.clear()
+    assert rule.met
+    assert relay.api.download_hash(upload_id(url)) == digest_and_size(data)
+    answer = relay.api.get(f"/media/{upload_id(url)}", headers={"Range": "bytes=5-9"})
+    assert answer.status_code == 206 and answer.content == data[5:10]
+    # The object of another is not served, whatever tag it has.
+    key = next(key for key in relay.store.keys(relay.bucket) if not key.startswith(".sluice"))
+    relay.store.client().put_object(Bucket=relay.bucket, Key=key, Body=data)
+    assert relay.api.get(f"/media/{upload_id(url)}").status_code == 500
+
+
+@dataclass
+class Rewrite(faults.Fault):
+    """Changes an answer of the store; `change` gets its head and its body."""
+
+    change: object = None
+
+    async def handle(self, exchange):
+        return await exchange.forward(rewrite=self.change)
+
+
+def test_another_range_than_the_one_that_was_asked_for(relay):
+    identifier = relay.api.uploaded(content(1000, 11))
+    other = re.compile(rb"(?im)^(content-range: bytes )5-9(/1000)")
+    relay.proxy.fault("GetObject", Rewrite(lambda head, body: (other.sub(rb"\g<1>15-19\2", head), body)))
+    answer = relay.api.get(f"/media/{identifier}", headers={"Range": "bytes=5-9"})
+    assert answer.status_code == 500
+    answer = relay.api.get(f"/media/{identifier}", headers={"Range": "bytes=5-9"})
+    assert answer.status_code == 206 and answer.content == content(1000, 11)[5:10]
+
+
+def test_a_list_without_an_end(relay):
+    """A store that returns the same page for ever is not asked for ever."""
+    page = (
+        "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated><NextKeyMarker>{}</NextKeyMarker>"
+        "<NextUploadIdMarker>u</NextUploadIdMarker></ListMultipartUploadsResult>"
+    )
+
+    def endless(head, _):
+        key = relay.proxy.of("CreateMultipartUpload")[0].key
+        return head, page.format(key).encode()
+
+    # A lost response makes the gateway look for what it began.
+    relay.proxy.fault("CreateMultipartUpload", faults.LoseAnswer())
+    listing = relay.proxy.fault("ListMultipartUploads", Rewrite(endless), times=ALWAYS)
+    data = content(2 * PART + 5, 12)
+    url = relay.api.created(len(data))
+    assert relay.api.patch(url, 0, data).status_code == 500
+    assert 2 <= listing.met <= 10
+    relay.proxy.clear()
+    resume(relay, url, data)
     assert_whole(relay, url, data)
 
 

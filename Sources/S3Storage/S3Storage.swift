@@ -223,9 +223,12 @@ package final class S3Storage: MarkedStorage {
         let running = StreamDigests(algorithms, on: spool.pool)
         let source = try await S3Blob(record, self).bytes(0..<record.length)
         do throws(SourceFailure) {
+            var left = record.length
             while let piece = try await source.next(maximum: 256 << 10) {
+                left -= Int64(piece.count)
                 await running.update(piece)
             }
+            guard left == 0 else { throw SourceFailure.disconnected }
         } catch {
             throw UploadError(.unavailable, "The response of the store ended early; try again.", cause: error)
         }
@@ -299,8 +302,17 @@ struct S3Blob: RemoteBlob {
 
     func bytes(_ range: Range<Int64>) async throws(UploadError) -> any ByteSource {
         if range.isEmpty { return ArraySource([]) }
+        let client = storage.client
         do throws(S3Failure) {
-            return try await storage.client.get(record.key, in: record.bucket, range, matching: record.entityTag)
+            do throws(S3Failure) {
+                return try await client.get(record.key, in: record.bucket, range, matching: record.entityTag)
+            } catch  where error.status == 412 {
+                // The store told another tag than the object has, or has made a new one, for example of a copy.
+                guard let head = try await client.head(record.key, in: record.bucket), head.upload == record.id.text,
+                    head.size == record.length
+                else { throw error }
+                return try await client.get(record.key, in: record.bucket, range, matching: head.entityTag)
+            }
         } catch {
             throw error.uploadError
         }

@@ -128,14 +128,17 @@ extension S3Client {
         }
     }
 
+    /// Of one multipart upload, and of all of one key that anyone can have begun.
+    private static let mostParts = 20_000
+
     /// ListParts, all pages.
     func parts(of blob: BlobRecord) async throws(S3Failure) -> [BlobPart] {
         var parts: [BlobPart] = []
-        var marker: String?
+        var marker: Int?
         repeat {
             var request = S3Request(method: "GET", bucket: blob.bucket, key: blob.key)
             request.query = [SigningField("uploadId", blob.multipart ?? "")]
-            if let marker { request.query.append(SigningField("part-number-marker", marker)) }
+            if let marker { request.query.append(SigningField("part-number-marker", String(marker))) }
             let document = try await ask(request, for: "ListPartsResult")
             parts += document.all("Part").compactMap { node in
                 guard let number = node["PartNumber"].flatMap({ Int($0) }),
@@ -143,7 +146,11 @@ extension S3Client {
                 else { return nil }
                 return BlobPart(number: number, size: size, entityTag: node["ETag"] ?? "")
             }
-            marker = document["IsTruncated"] == "true" ? document["NextPartNumberMarker"] : nil
+            guard document["IsTruncated"] == "true", let text = document["NextPartNumberMarker"] else { return parts }
+            guard let next = Int(text), next > marker ?? 0, parts.count <= Self.mostParts else {
+                throw S3Failure.endlessList
+            }
+            marker = next
         } while marker != nil
         return parts
     }
@@ -157,12 +164,15 @@ extension S3Client {
             request.query = [SigningField("uploads", ""), SigningField("prefix", key)] + markers
             let document = try await ask(request, for: "ListMultipartUploadsResult")
             ids += document.all("Upload").filter { $0["Key"] == key }.compactMap { $0["UploadId"] }
+            guard ids.count <= Self.mostParts else { throw S3Failure.endlessList }
+            let last = markers
             markers = []
             if document["IsTruncated"] == "true", let next = document["NextKeyMarker"], next.hasPrefix(key) {
                 markers = [
                     SigningField("key-marker", next),
                     SigningField("upload-id-marker", document["NextUploadIdMarker"] ?? ""),
                 ]
+                if markers == last { throw S3Failure.endlessList }
             }
         } while !markers.isEmpty
         return ids

@@ -83,6 +83,11 @@ extension S3Client {
             // Otherwise the whole object would be mistaken for a part of it.
             throw S3Failure(.refused, "the store sent another range", status: download.head.status)
         }
+        if let range, !range.isEmpty, let sent = download.head.headers["Content-Range"],
+            !sent.hasPrefix("bytes \(range.lowerBound)-\(range.upperBound - 1)/")
+        {
+            throw S3Failure(.refused, "the store sent another range", status: download.head.status)
+        }
         return download
     }
 
@@ -179,7 +184,9 @@ extension S3Client {
         let objects = document.all("Contents").compactMap { node in
             node["Key"].map { (key: $0, date: node["LastModified"].flatMap(Self.date)) }
         }
-        return (objects, document["IsTruncated"] == "true" ? document["NextContinuationToken"] : nil)
+        let next = document["IsTruncated"] == "true" ? document["NextContinuationToken"] : nil
+        if let next, next == token { throw S3Failure.endlessList }
+        return (objects, next)
     }
 
     /// The time in `2026-01-02T03:04:05.678Z`.

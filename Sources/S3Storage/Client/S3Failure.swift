@@ -41,6 +41,9 @@ struct S3Failure: Error, Sendable, CustomStringConvertible {
         self.message = message
     }
 
+    /// A store that returns the same page for ever must not be asked for ever.
+    static let endlessList = S3Failure(.refused, "the store returned a list without an end")
+
     /// Interprets a response that is not a success.
     init(status: Int, body: [UInt8]) {
         let document = XMLNode.parse(body)
