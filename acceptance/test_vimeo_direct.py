@@ -7,6 +7,7 @@ longer takes, come to the gateway and are sent on (protocol notes, section 11).
 import itertools
 import json
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -1158,6 +1159,10 @@ def test_a_transfer_goes_on_after_a_failure(gateway, client, cloud):
         ("HEAD", {"status": 503}, [0]),
         ("HEAD", {"status": 200, "fields": TUS}, [0]),
         ("HEAD", {"is_cut": True, "times": 2}, [0]),
+        # More than there is: it must not be given up for bytes that are not its own.
+        ("HEAD", {"status": 200, "fields": TUS | {"Upload-Offset": str(len(OTHER) + 1)}}, [0]),
+        ("HEAD", {"status": 200, "fields": TUS | {"Upload-Offset": str(2**63 - 1)}}, [0]),
+        ("HEAD", {"status": 200, "fields": TUS | {"Upload-Offset": "-1"}}, [0]),
     ]
     paths = {}
     for method, fault, offsets in faults:
@@ -1176,6 +1181,18 @@ def test_a_transfer_goes_on_after_a_failure(gateway, client, cloud):
     ended(gateway)
     assert counted(gateway, "sluice_vimeo_transfers_total", outcome="sent") == len(faults)
     assert "uploading_error" not in client.statuses().values()
+
+
+def test_a_link_that_takes_nothing_is_asked_again_after_pauses(client, cloud):
+    """Each attempt sends everything again."""
+    made = client.create(len(OTHER), "streaming")
+    path = urlsplit(cloud.link(cloud.video(made["uri"]).files[0])).path
+    cloud.fault("PATCH", re.escape(path), status=204, fields=TUS | {"Upload-Offset": "0"}, times=2)
+    begin = time.monotonic()
+    client.put(made["upload"]["upload_link"], OTHER)
+    arrived(cloud, made["uri"], OTHER)
+    assert time.monotonic() - begin > 5
+    assert len([one for one in cloud.of("PATCH", path)]) == 3
 
 
 @pytest.mark.parametrize("status", [404, 410])

@@ -243,6 +243,8 @@ final class VimeoTransfers: Sendable {
             guard let offset = try await upstream.cloud.offset(at: transfer.link) else {
                 return try await end(transfer, .gone)
             }
+            // Bytes that are not ours: ours must not be given up for them.
+            guard offset <= size else { throw Self.wrongOffset }
             guard offset < size else { break }
             let end = min(size, offset + Self.chunkBytes)
             let source = try await storage.bytes(of: upload.id, offset..<end)
@@ -252,11 +254,15 @@ final class VimeoTransfers: Sendable {
                 at: offset,
                 to: transfer.link
             ) { await stillOurs(transfer, renewal) }
-            if stored == nil { return try await self.end(transfer, .gone) }
+            guard let stored else { return try await self.end(transfer, .gone) }
+            // Otherwise the same bytes would be sent again and again without a pause.
+            guard stored > offset else { throw Self.wrongOffset }
             guard try await renew(transfer) else { return }
         }
         try await end(transfer, .sent)
     }
+
+    private static let wrongOffset = UploadError(.unavailable, "Vimeo states an offset that cannot be.")
 
     /// When a claim was renewed.
     private final class Renewal: Sendable {
