@@ -87,13 +87,17 @@ package struct TusHandler: RequestHandler {
         return response
     }
 
-    /// The method to use for a request: "the actual method of the request MUST be ignored" (tus 1.0.0,
-    /// X-HTTP-Method-Override).
+    /// The method to use for a request.
     ///
-    /// Some frameworks send it in lower case. A page of another origin cannot send the field without a preflight, and
-    /// requests that change something also need `Tus-Resumable`.
+    /// tus 1.0.0 lets `X-HTTP-Method-Override` change any method, tusd only POST. Here, too: proxies, caches and browsers
+    /// repeat a GET and send it ahead, so it must not change anything. Some frameworks send the field in lower case.
     private static func effectiveMethod(of head: RequestHead) -> HTTPMethod {
-        guard let override = head.fields["X-HTTP-Method-Override"], !override.isEmpty else { return head.method }
+        guard head.method == .post else { return head.method }
+        return overriding(head) ?? head.method
+    }
+
+    private static func overriding(_ head: RequestHead) -> HTTPMethod? {
+        guard let override = head.fields["X-HTTP-Method-Override"], !override.isEmpty else { return nil }
         return HTTPMethod(rawValue: override.uppercased())
     }
 
@@ -110,6 +114,10 @@ package struct TusHandler: RequestHandler {
         as method: HTTPMethod,
         on resource: TusResource
     ) async throws(TusFailure) -> Response {
+        if let override = Self.overriding(request.head), override != method {
+            let text = "Only POST can stand for another method (X-HTTP-Method-Override)."
+            throw .upload(UploadError(.invalidRequest, text))
+        }
         if resource == .unknown { throw .upload(UploadError(.notFound, "There is no resource at this path.")) }
         guard settings.supported(resource.methods).contains(method) else {
             throw .refused(.methodNotAllowed(settings.supported(resource.allowed)))
