@@ -361,7 +361,7 @@ let package = Package(
                 "CThreadSanitizer",
             ]
         ),
-        tests("BytesTests", ["Bytes"]),
+        tests("BytesTests", ["Bytes", "SluiceTesting"]),
         tests("MetricsKitTests", ["MetricsKit", handles]),
         tests("HTTPWireTests", ["HTTPWire", "Bytes", "SluiceTesting"]),
         .testTarget(

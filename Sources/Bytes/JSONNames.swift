@@ -1,17 +1,18 @@
-internal import Foundation
-
-/// Finds two errors in JSON objects that `JSONDecoder` does not report: repeated names, of which it drops one, and
-/// trailing commas, which it accepts against RFC 8259.
+/// Finds two errors in JSON that decoders do not report: repeated names, of which they drop one, and trailing commas,
+/// which `JSONDecoder` accepts against RFC 8259.
 package enum JSONNames {
-    /// The names that an object has more than once, each listed once, in order.
+    /// Whether no object in a document has a name twice, and no closing bracket follows a comma.
     ///
-    /// - Parameters:
-    ///   - json: An object that a decoder has accepted.
-    ///   - isDeep: Also checks nested objects, each separately.
+    /// - Parameter json: A document that a decoder has accepted.
+    /// - Returns: Whether both is so.
+    package static func areUnique(in json: [UInt8]) -> Bool { repeated(in: json) == [] }
+
+    /// The names that an object, at any depth, has more than once, each listed once, in order.
+    ///
+    /// - Parameter json: A document that a decoder has accepted.
     /// - Returns: The names; `nil` if a closing bracket follows a comma.
-    package static func repeated(in json: [UInt8], isDeep: Bool = false) -> [String]? {
-        // One entry for each open bracket: the names in the object so far; `nil` for an array or an object that is
-        // skipped.
+    package static func repeated(in json: [UInt8]) -> [String]? {
+        // One entry for each open bracket: the names in the object so far; `nil` for an array.
         var open: [Set<String>?] = []
         var repeated: [String] = []
         var reported: Set<String> = []
@@ -24,11 +25,12 @@ package enum JSONNames {
             case UInt8(ascii: " "), UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: "\t"):
                 continue
             case UInt8(ascii: "{"), UInt8(ascii: "["):
-                isName = json[index] == UInt8(ascii: "{") && (isDeep || open.isEmpty)
+                isName = json[index] == UInt8(ascii: "{")
                 open.append(isName ? [] : nil)
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
                 if followsComma { return nil }
                 _ = open.popLast()
+                isName = false
             case UInt8(ascii: ","):
                 isName = open.last.map { $0 != nil } ?? false
                 followsComma = true
@@ -63,6 +65,7 @@ package enum JSONNames {
         guard quoted.contains(UInt8(ascii: "\\")) else {
             return String(decoding: quoted.dropFirst().dropLast(), as: UTF8.self)
         }
-        return try? JSONDecoder().decode(String.self, from: Data(quoted))
+        guard case .string(let text)? = JSONValue(json: Array(quoted)) else { return nil }
+        return text
     }
 }

@@ -1,5 +1,5 @@
 /// Any JSON value.
-package enum JSONValue: Codable, Equatable {
+package enum JSONValue: Encodable, Equatable {
     case null
     case bool(Bool)
     case integer(Int64)
@@ -8,23 +8,29 @@ package enum JSONValue: Codable, Equatable {
     case array([JSONValue])
     case object([String: JSONValue])
 
-    package init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if container.decodeNil() {
-            self = .null
-        } else if let value = try? container.decode(Bool.self) {
-            self = .bool(value)
-        } else if let value = try? container.decode(Int64.self) {
-            self = .integer(value)
-        } else if let value = try? container.decode(Double.self) {
-            self = .number(value)
-        } else if let value = try? container.decode(String.self) {
-            self = .string(value)
-        } else if let value = try? container.decode([JSONValue].self) {
-            self = .array(value)
-        } else {
-            self = .object(try container.decode([String: JSONValue].self))
+    /// Nested objects and arrays of a document, at most; who reads from clients has lower limits (`JSONLimits`).
+    package static let maximumDepth = 128
+
+    /// Reads a document (RFC 8259), in time proportional to its length.
+    ///
+    /// Of members with the same name it takes the first; see `JSONNames`.
+    ///
+    /// - Parameter json: In UTF-8.
+    ///
+    /// `nil` if it is not JSON, or nested deeper than `maximumDepth`.
+    package init?(json: [UInt8]) {
+        guard String(validating: json, as: UTF8.self) != nil else { return nil }
+        let value = json.withUnsafeBufferPointer { bytes in
+            var reader = JSONReader(bytes, depth: Self.maximumDepth)
+            return reader.document()
         }
+        guard let value else { return nil }
+        self = value
+    }
+
+    /// The members of an object; `nil` for other values.
+    package var members: [String: JSONValue]? {
+        if case .object(let members) = self { members } else { nil }
     }
 
     package func encode(to encoder: any Encoder) throws {

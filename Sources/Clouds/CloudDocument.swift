@@ -1,11 +1,10 @@
 internal import Bytes
-internal import Foundation
 
 /// A JSON response, from which only strings are read.
 struct CloudDocument {
     private let root: JSONValue?
 
-    init(_ bytes: [UInt8]) { root = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)) }
+    init(_ bytes: [UInt8]) { root = JSONValue(json: bytes) }
 
     /// The string at a path of member names, or `nil` if the document has no string there.
     subscript(_ names: String...) -> String? {

@@ -131,8 +131,7 @@ final class IdentityKeys: Sendable {
 
     private func discovered(of issuer: String) async throws(Unavailable) -> String {
         let json = try await get(Self.documentURL(of: issuer), "its configuration")
-        guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(json)),
-            case .object(let members) = value,
+        guard let members = JSONValue(json: json)?.members,
             case .string(let named)? = members["issuer"], case .string(let url)? = members["jwks_uri"]
         else { throw Unavailable(reason: "its configuration does not name the issuer and the URL of its keys") }
         // Otherwise anyone who can place a document there could impersonate other issuers (§4.3).

@@ -14,11 +14,11 @@ enum UserIssuerReader {
     static func list(in text: String) -> UserIssuerList? {
         let bytes = Array(text.utf8)
         guard JSONSyntax.isValid(bytes),
-            let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)), case .array(let entries) = value,
+            case .array(let entries)? = JSONValue(json: bytes),
             entries.count <= maximumCount
         else { return nil }
         var (issuers, problems): ([UserIssuerSettings], [UserIssuerList.Problem]) = ([], [])
-        if JSONNames.repeated(in: Array("{\"list\":".utf8) + bytes + Array("}".utf8), isDeep: true) != [] {
+        if !JSONNames.areUnique(in: bytes) {
             problems.append(.init(place: "", message: "has a name twice"))
         }
         for (index, entry) in entries.enumerated() {

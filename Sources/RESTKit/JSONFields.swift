@@ -1,5 +1,4 @@
 package import Bytes
-internal import Foundation
 package import HTTPWire
 internal import UploadModel
 
@@ -20,13 +19,10 @@ package struct JSONFields {
             members = [:]
             return
         }
-        let value: JSONValue
-        do {
-            value = try JSONDecoder().decode(JSONValue.self, from: Data(bytes))
-        } catch {
+        guard let value = JSONValue(json: bytes) else {
             throw Problem(400, "invalid_json", "the content must be one JSON object (RFC 8259)")
         }
-        guard case .object(let members) = value else {
+        guard let members = value.members else {
             throw Problem(400, "invalid_json", "the content must be one JSON object, not another JSON value")
         }
         guard let repeated = JSONNames.repeated(in: bytes) else {

@@ -18,6 +18,7 @@ struct CorpusTests {
         "tc3": fuzzTc3,
         "acs": fuzzAcs,
         "jwt": fuzzJwt,
+        "json": fuzzJson,
         "xml": fuzzXml,
         "policy": fuzzPolicy,
     ]

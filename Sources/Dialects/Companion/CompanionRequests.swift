@@ -47,19 +47,28 @@ struct CompanionFile: Sendable {
 
     /// - Throws: `Problem` 400, 413 or 415.
     init(readingFrom request: Request, limit: Int) async throws(Problem) {
-        struct Content: Decodable {
-            var filename: String?
-            var type: String?
-            var metadata: [String: JSONValue]?
-        }
         let bytes = try await JSONFields.content(of: request, limit: limit)
-        guard let content = try? JSONDecoder().decode(Content.self, from: Data(bytes)) else {
-            throw CompanionAPI.refusal("the content must be JSON: {\"filename\": …, \"type\": …, \"metadata\": {…}}")
+        let refusal = CompanionAPI.refusal(
+            "the content must be JSON without repeated names: {\"filename\": …, \"type\": …, \"metadata\": {…}}"
+        )
+        guard let content = JSONValue(json: bytes)?.members, JSONNames.areUnique(in: bytes) else { throw refusal }
+        func text(_ name: String) throws(Problem) -> String? {
+            switch content[name] {
+            case nil, .null?: return nil
+            case .string(let text)?: return text
+            default: throw refusal
+            }
+        }
+        let metadata: [String: JSONValue]
+        switch content["metadata"] {
+        case nil, .null?: metadata = [:]
+        case .object(let members)?: metadata = members
+        default: throw refusal
         }
         self.init(
-            filename: content.filename,
-            type: content.type,
-            metadata: (content.metadata ?? [:]).compactMapValues(Self.text)
+            filename: try text("filename"),
+            type: try text("type"),
+            metadata: metadata.compactMapValues(Self.text)
         )
     }
 
@@ -148,13 +157,19 @@ struct CompanionParts: Sendable {
         // Parsing 10,000 parts takes some tenths of a second; the event loop serves others meanwhile.
         let named = await Task.detached { Self.named(bytes) }.value
         guard let named else {
-            throw CompanionAPI.refusal("the content must be JSON: {\"parts\": [{\"PartNumber\": 1, \"ETag\": …}, …]}")
+            throw CompanionAPI.refusal(
+                "the content must be JSON without repeated names: {\"parts\": [{\"PartNumber\": 1, \"ETag\": …}, …]}"
+            )
         }
         self.named = named
     }
 
     private static func named(_ json: [UInt8]) -> [NamedPart]? {
-        try? JSONDecoder().decode(Content.self, from: Data(json)).parts.map { part in
+        guard let content = try? JSONDecoder().decode(Content.self, from: Data(json)), JSONNames.areUnique(in: json)
+        else {
+            return nil
+        }
+        return content.parts.map { part in
             NamedPart(number: part.number, entityTag: part.entityTag.replacing("\"", with: ""))
         }
     }

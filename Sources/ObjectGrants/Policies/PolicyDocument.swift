@@ -1,5 +1,4 @@
 package import Bytes
-internal import Foundation
 
 /// The JSON of a policy.
 package enum PolicyDocument {
@@ -10,8 +9,8 @@ package enum PolicyDocument {
 
     /// The members of the object in `json`; no object in it may have duplicate names.
     package static func members(of json: [UInt8]) throws(Failure) -> [String: JSONValue] {
-        guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(json)),
-            let repeated = JSONNames.repeated(in: json, isDeep: true)
+        guard let members = JSONValue(json: json)?.members,
+            let repeated = JSONNames.repeated(in: json)
         else { throw Failure(reason: "must be a JSON object") }
         guard let name = repeated.first else { return members }
         throw Failure(reason: "must not have `\(name)` twice in one object")

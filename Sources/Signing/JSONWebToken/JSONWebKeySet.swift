@@ -1,6 +1,5 @@
 internal import Bytes
 package import Digests
-internal import Foundation
 
 /// A public key of an issuer (RFC 7517 §4).
 package struct JSONWebKey: Sendable {
@@ -72,8 +71,7 @@ package struct JSONWebKeySet: Sendable {
 
     /// `nil` if this is not a key set; unusable keys in it are ignored, as that section requires.
     package init?(json: [UInt8]) {
-        guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(json)),
-            case .object(let members) = value,
+        guard let members = JSONValue(json: json)?.members,
             case .array(let all)? = members["keys"]
         else { return nil }
         keys = all.prefix(Self.maximumCount).compactMap { JSONWebKey($0) }

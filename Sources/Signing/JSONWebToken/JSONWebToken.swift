@@ -1,6 +1,5 @@
 package import Bytes
 internal import Digests
-internal import Foundation
 
 /// The supported signature algorithms of JSON Web Tokens (RFC 7518 §3.1).
 ///
@@ -85,8 +84,8 @@ package struct JSONWebToken: Sendable {
     /// An object without repeated names, so that every parser reads the same values (RFC 7519 §4).
     private static func object(_ part: Substring) -> [String: JSONValue]? {
         guard let json = Base64.decodeURLSafe(part),
-            let value = try? JSONDecoder().decode(JSONValue.self, from: Data(json)), case .object(let members) = value,
-            JSONNames.repeated(in: json, isDeep: true) == []
+            let members = JSONValue(json: json)?.members,
+            JSONNames.areUnique(in: json)
         else { return nil }
         return members
     }

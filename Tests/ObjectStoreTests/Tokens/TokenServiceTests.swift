@@ -331,7 +331,7 @@ struct TokenServiceTests {
         let credentials = try credentials()
         let request = try AliyunTokenService.request(Self.aliyun)
         let document = AliyunTokenService.document(to: request, credentials)
-        guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(document.json)),
+        guard let members = JSONValue(json: document.json)?.members,
             case .object(let user)? = members["AssumedRoleUser"], case .string(let roleID)? = user["AssumedRoleId"]
         else {
             Issue.record("\(document)")

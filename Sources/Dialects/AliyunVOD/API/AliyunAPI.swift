@@ -159,7 +159,7 @@ extension Problem {
     /// What the cloud refused.
     fileprivate init(_ answer: CloudForwarder.Reply) {
         var text = "the cloud answered with status \(answer.status)"
-        if case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(answer.content)),
+        if let members = JSONValue(json: answer.content)?.members,
             case .string(let code)? = members["Code"], code.utf8.count <= 100, ApsaraParameters.isLegal(code)
         {
             text = "the cloud refused this: \(code)"

@@ -95,8 +95,10 @@ extension ApsaraActions {
     private func pullMetadata(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> [String: ApsaraParameters] {
         guard let text = parameters["UploadMetadatas"] else { return [:] }
         let wrong = AliyunCallFailure.invalid("UploadMetadatas", "must be a JSON list of objects with a SourceURL")
-        guard JSONLimits().excess(in: Array(text.utf8)) == nil,
-            case .array(let elements)? = try? JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
+        let json = Array(text.utf8)
+        guard JSONLimits().excess(in: json) == nil,
+            case .array(let elements)? = JSONValue(json: json),
+            JSONNames.areUnique(in: json)
         else { throw wrong }
         var metadata: [String: ApsaraParameters] = [:]
         for element in elements {

@@ -210,8 +210,7 @@ struct ApsaraBroker: ApsaraService {
             let root = XMLNode.parse(answer.content)
             ids = names.map { root?[$0] }
         } else {
-            guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(answer.content))
-            else { return nil }
+            guard let members = JSONValue(json: answer.content)?.members else { return nil }
             ids = names.map { name in
                 if case .string(let text)? = members[name] { text } else { nil }
             }
@@ -223,9 +222,7 @@ struct ApsaraBroker: ApsaraService {
 
     /// Records what the cloud tells of media that was begun here.
     private func learn(from answer: CloudForwarder.Reply) async {
-        guard let root = try? JSONDecoder().decode(JSONValue.self, from: Data(answer.content)),
-            case .object(let members) = root
-        else { return }
+        guard let members = JSONValue(json: answer.content)?.members else { return }
         var told: [[String: JSONValue]] = []
         if case .object(let video)? = members["Video"] { told.append(video) }
         for name in ["UploadDetails", "VideoList"] {

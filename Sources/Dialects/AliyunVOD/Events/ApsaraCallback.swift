@@ -88,11 +88,9 @@ struct ApsaraUserData: Sendable, Equatable {
     /// Where events of this media are posted, if the application has a callback.
     private(set) var callbackURL: String?
 
-    /// `nil` unless it is a JSON object with well-formed members.
+    /// `nil` unless it is a JSON object with well-formed members, each once.
     init?(_ text: String) {
-        guard JSONLimits().excess(in: Array(text.utf8)) == nil,
-            case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
-        else { return nil }
+        guard let members = Self.members(text) else { return nil }
         switch members["Extend"] {
         case nil: break
         case .string(let text)?: extend = text
@@ -115,12 +113,17 @@ struct ApsaraUserData: Sendable, Equatable {
     private static func object(_ value: JSONValue) -> [String: JSONValue]? {
         switch value {
         case .object(let members): return members
-        case .string(let text):
-            guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(text.utf8)) else {
-                return nil
-            }
-            return members
+        case .string(let text): return members(text)
         default: return nil
         }
+    }
+
+    private static func members(_ text: String) -> [String: JSONValue]? {
+        let json = Array(text.utf8)
+        guard JSONLimits().excess(in: json) == nil,
+            let members = JSONValue(json: json)?.members,
+            JSONNames.areUnique(in: json)
+        else { return nil }
+        return members
     }
 }

@@ -89,7 +89,11 @@ extension ApsaraCheckpoint.File {
         guard let text = parameters["UploadInfoList"], let user = parameters["UserId"],
             let client = parameters["ClientId"]
         else { return [] }
-        guard let asked = try? JSONDecoder().decode([Asked].self, from: Data(text.utf8)), asked.count <= 20 else {
+        let json = Array(text.utf8)
+        guard JSONLimits().excess(in: json) == nil,
+            let asked = try? JSONDecoder().decode([Asked].self, from: Data(json)), asked.count <= 20,
+            JSONNames.areUnique(in: json)
+        else {
             throw .invalid("UploadInfoList", "must be a JSON list of at most 20 files")
         }
         return asked.map { file in

@@ -93,8 +93,8 @@ struct UploadCallback: Sendable, Equatable {
     }
 
     private static func members(of bytes: [UInt8]) -> [String: JSONValue]? {
-        guard JSONSyntax.isValid(bytes) else { return nil }
-        return try? JSONDecoder().decode([String: JSONValue].self, from: Data(bytes))
+        guard JSONSyntax.isValid(bytes), JSONNames.areUnique(in: bytes) else { return nil }
+        return JSONValue(json: bytes)?.members
     }
 
     /// The default scheme is http, as with OSS.

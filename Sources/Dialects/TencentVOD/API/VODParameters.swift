@@ -23,8 +23,8 @@ struct VODParameters {
             return
         }
         if let excess = JSONLimits().excess(in: json) { throw Self.invalid("The content is too large: \(excess).") }
-        guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(json)),
-            let repeated = JSONNames.repeated(in: json, isDeep: true)
+        guard let members = JSONValue(json: json)?.members,
+            let repeated = JSONNames.repeated(in: json)
         else { throw Self.invalid("The content must be a JSON object.") }
         if let name = repeated.first { throw Self.invalid("`\(name)` must occur once.") }
         self.init(members, prefix: "")

@@ -1,5 +1,4 @@
 internal import Bytes
-internal import Foundation
 
 /// The JSON object of a call.
 ///
@@ -10,7 +9,7 @@ struct UGCFields {
     /// - Throws: `.invalidRequest`.
     init(json: [UInt8]) throws(VODFailure) {
         if let excess = JSONLimits().excess(in: json) { throw .invalid("invalid request: \(excess) are allowed") }
-        guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(json)),
+        guard let members = JSONValue(json: json)?.members,
             let repeated = JSONNames.repeated(in: json)
         else { throw .invalid("invalid request: the body must be one JSON object") }
         var lower: [String: JSONValue] = [:]

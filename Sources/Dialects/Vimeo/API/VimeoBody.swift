@@ -1,5 +1,4 @@
 internal import Bytes
-internal import Foundation
 internal import HTTPWire
 
 /// The members of a call, from JSON or a form.
@@ -44,11 +43,11 @@ struct VimeoBody: Equatable {
         if let excess = JSONLimits().excess(in: json) {
             throw .malformed("The body is too deep: \(excess) are allowed.")
         }
-        guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(json)) else {
+        guard let members = JSONValue(json: json)?.members else {
             throw .malformed("The body must be one JSON object, or a form.")
         }
         // A browser or a proxy may read another of two equal names.
-        if let name = JSONNames.repeated(in: json, isDeep: true)?.first {
+        if let name = JSONNames.repeated(in: json)?.first {
             throw .malformed("The member \(name) occurs twice.")
         }
         self.init(members)

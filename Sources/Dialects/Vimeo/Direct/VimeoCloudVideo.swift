@@ -42,10 +42,7 @@ struct VimeoCloudVideo: Sendable, Equatable, Codable {
 
     /// Members of the document.
     var members: [String: JSONValue] {
-        guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(document.utf8)) else {
-            return ["uri": .string(uri), "status": .string(status)]
-        }
-        return members
+        JSONValue(json: Array(document.utf8))?.members ?? ["uri": .string(uri), "status": .string(status)]
     }
 }
 

@@ -158,10 +158,7 @@ struct VimeoUpstream: Sendable {
     }
 
     static func members(_ content: [UInt8]) -> [String: JSONValue]? {
-        guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(content)) else {
-            return nil
-        }
-        return members
+        JSONValue(json: content)?.members
     }
 
     // MARK: Failures
@@ -196,7 +193,7 @@ struct VimeoUpstream: Sendable {
         let members = Self.members(reply.content) ?? [:]
         func text(_ value: JSONValue?) -> String? {
             guard case .string(let text)? = value else { return nil }
-            return cloud.redacted(String(text.prefix(1000)))
+            return String(cloud.redacted(text).prefix(1000))
         }
         func code(_ value: JSONValue?) -> Int? {
             switch value {
