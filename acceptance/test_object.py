@@ -245,7 +245,8 @@ def test_listings_are_in_the_order_of_bytes_and_in_pages(s3):
         assert sorted(found) == sorted([key for key in keys if not key.startswith("l/b")] + ["l/b/"])
     found = s3.delete_objects(Bucket=BUCKET, Delete={"Objects": [{"Key": key} for key in keys]})
     assert sorted(one["Key"] for one in found["Deleted"]) == sorted(keys)
-    assert s3.list_objects_v2(Bucket=BUCKET, Prefix="l/")["KeyCount"] == 0
+    empty = s3.list_objects_v2(Bucket=BUCKET, Prefix="l/", ContinuationToken="")
+    assert (empty["KeyCount"], empty["ContinuationToken"], empty["IsTruncated"]) == (0, "", False)
 
 
 def test_many_objects_are_deleted_and_each_failure_is_told(s3):
@@ -733,6 +734,26 @@ def test_buckets(s3):
     s3.delete_bucket(Bucket="of-its-own")
     assert code(s3.list_objects_v2, Bucket="of-its-own") == (404, "NoSuchBucket")
     assert code(s3.put_object, Bucket="of-its-own", Key="a", Body=b"") == (404, "NoSuchBucket")
+
+
+def test_buckets_are_listed_in_pages_and_by_prefix(s3):
+    names = [f"page-{number}" for number in range(5)]
+    for name in names:
+        s3.create_bucket(Bucket=name)
+    for size in [1, 2, 5, 6]:
+        found = s3.get_paginator("list_buckets").paginate(Prefix="page-", PaginationConfig={"PageSize": size})
+        pages = [[bucket["Name"] for bucket in page["Buckets"]] for page in found]
+        assert pages == [names[first : first + size] for first in range(0, len(names), size)]
+    page = s3.list_buckets(Prefix="page-", MaxBuckets=1, BucketRegion="us-east-1")
+    assert (page["Prefix"], page["Buckets"][0]["BucketRegion"]) == ("page-", "us-east-1")
+    assert s3.list_buckets(BucketRegion="eu-west-1")["Buckets"] == []
+    assert code(s3.list_buckets, ContinuationToken="x") == (400, "InvalidArgument")
+    assert code(s3.list_buckets, MaxBuckets=10001) == (400, "InvalidArgument")
+    everything = s3.list_buckets()
+    assert "Prefix" not in everything and "ContinuationToken" not in everything
+    assert "BucketRegion" not in everything["Buckets"][0]
+    for name in names:
+        s3.delete_bucket(Bucket=name)
 
 
 def test_pages_of_other_origins(gateway, s3):

@@ -353,4 +353,6 @@ def test_administrators_have_buckets_in_each_dialect(gateway, make):
             admin.oss.create_bucket()
         admin.put("a")
         assert bucket in [one.name for one in oss2.BucketIterator(service)]
+        assert bucket in [one.name for one in oss2.BucketIterator(service, prefix="made-by-", max_keys=1)]
+        assert bucket not in [one.name for one in oss2.BucketIterator(service, prefix="other-", max_keys=1)]
         assert object_client.code(gateway.client().delete_bucket, Bucket=bucket) == (409, "BucketNotEmpty")

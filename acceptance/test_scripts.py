@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from s3_tests import __main__ as s3_tests
+
 ROOT = Path(__file__).resolve().parent.parent
 FAIR = ROOT / "scripts/fair"
 
@@ -459,3 +461,37 @@ def test_statements_that_can_be_deleted_are_found(tmp_path):
 """
     )
     assert list(mutate.statements(path)) == [3, 4, 5]
+
+
+def test_without_a_copy_of_s3_tests_they_are_skipped(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "SLUICE_S3_TESTS"}
+    command = [ROOT / "scripts/s3-tests"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.startswith("skipped: ") and "github.com/ceph/s3-tests" in done.stdout
+    wrong = subprocess.run([*command, tmp_path], env=environment, capture_output=True, text=True, timeout=60)
+    assert wrong.returncode == 1 and "is not a copy of" in wrong.stderr
+
+
+def test_cases_of_s3_tests_are_compared_with_the_list(tmp_path, capsys):
+    path = tmp_path / "list.md"
+    path.write_text(
+        "# List\n\n## Not offered: this\n\n| cases | reason |\n|---|---|\n| `test_a_*` `test_b[x-*` | because |\n"
+        "\n## That\n\n| cases | reason |\n|---|---|\n| `test_gone` | so |\n"
+    )
+    listed = s3_tests.expected_failures(path)
+    assert listed == [
+        ("test_a_*", "Not offered: this: because"),
+        ("test_b[x-*", "Not offered: this: because"),
+        ("test_gone", "That: so"),
+    ]
+    good = {"test_a_1": ("failed", ""), "test_b[x-1]": ("skipped", ""), "test_c": ("passed", "")}
+    assert s3_tests.judge(good, listed, is_whole=True)
+    assert "no such case, although docs/s3-tests.md has it: test_gone" in capsys.readouterr().out
+    assert s3_tests.judge(good | {"test_a_2": ("passed", "")}, listed, is_whole=False)
+    assert "passes, although docs/s3-tests.md has it: test_a_2" in capsys.readouterr().out
+    for kind in ("failed", "skipped"):
+        assert not s3_tests.judge(good | {"test_d": (kind, "why")}, listed, is_whole=False)
+        assert f"{kind}: test_d: why" in capsys.readouterr().out
+    # Each case of the list in the documents is there for one reason.
+    patterns = [pattern for pattern, _ in s3_tests.expected_failures(s3_tests.LIST)]
+    assert patterns and len(set(patterns)) == len(patterns)

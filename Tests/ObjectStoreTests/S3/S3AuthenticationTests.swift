@@ -228,7 +228,7 @@ struct S3AuthenticationTests {
             throw ObjectError(UploadError(.unavailable, "away"), about: .object)
         }
         let error = await #expect(throws: ObjectError.self) {
-            try await authentication.authenticate(head, for: .listBuckets, at: noon)
+            try await authentication.authenticate(head, for: .listBuckets(BucketListing()), at: noon)
         }
         #expect(error?.code == .serviceUnavailable)
     }

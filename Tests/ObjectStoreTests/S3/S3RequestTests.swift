@@ -4,6 +4,7 @@ import Signing
 import Testing
 import UploadCore
 import UploadModel
+import XMLText
 
 @testable import ObjectStore
 
@@ -122,6 +123,9 @@ struct S3RequestTests {
             ("GET", "/bucket-1?max-keys=1&max-keys=2", .invalidArgument),
             ("GET", "/bucket-1?encoding-type=x", .invalidArgument), ("GET", "/bucket-1?list-type=3", .invalidArgument),
             ("GET", "/bucket-1?list-type=2&continuation-token=x&continuation-token=y", .invalidArgument),
+            ("GET", "/?max-buckets=0", .invalidArgument), ("GET", "/?max-buckets=10001", .invalidArgument),
+            ("GET", "/?continuation-token=x", .invalidArgument),
+            ("GET", "/?continuation-token=\(ListingPosition.prefix("a/").token)", .invalidArgument),
             ("GET", "/bucket-1?uploads&max-uploads=1.5", .invalidArgument), ("GET", "/bucket-1?a=%zz", .invalidURI),
             ("GET", "/bucket-1?prefix=%00", .invalidURI), ("GET", "/bucket-1?prefix=%FF", .invalidURI),
             ("GET", "/ab", .invalidBucketName), ("GET", "/Bucket-1", .invalidBucketName),
@@ -223,6 +227,49 @@ struct S3RequestTests {
         guard case .listMultipartUploads(let other) = try Self.operation("GET", "/bucket-1?uploads&upload-id-marker=u")
         else { throw ObjectError(.internalError) }
         #expect(other.start == nil && other.uploadIDMarker == nil)
+    }
+
+    @Test("an empty continuation token begins a listing, and is returned")
+    func emptyToken() throws {
+        guard
+            case .listObjects(let listing) = try Self.operation(
+                "GET",
+                "/bucket-1?list-type=2&continuation-token=&start-after=s"
+            )
+        else { throw ObjectError(.internalError) }
+        #expect(listing.token == "" && (try listing.start()) == .key("s"))
+    }
+
+    @Test(
+        "lists of buckets have pages, prefixes and regions",
+        arguments: [
+            ("", ["a-1", "b-1", "b-2", "c-1"], nil), ("max-buckets=2", ["a-1", "b-1"], "b-1"),
+            ("max-buckets=2&continuation-token=\(ListingPosition.key("b-1").token)", ["b-2", "c-1"], nil),
+            ("max-buckets=4&continuation-token=", ["a-1", "b-1", "b-2", "c-1"], nil),
+            ("prefix=b-", ["b-1", "b-2"], nil),
+            ("prefix=b-&max-buckets=1", ["b-1"], "b-1"), ("prefix=x", [], nil),
+            ("bucket-region=here&prefix=c", ["c-1"], nil),
+            ("bucket-region=elsewhere", [], nil),
+        ] as [(String, [String], String?)]
+    )
+    func buckets(_ query: String, _ names: [String], _ last: String?) throws {
+        guard case .listBuckets(let listing) = try Self.operation("GET", "/?" + query) else {
+            throw ObjectError(.internalError)
+        }
+        let page = listing.page(of: ["a-1", "b-1", "b-2", "c-1"], in: "here") { $0 }
+        #expect(page.0 == names && page.isTruncated == (last != nil))
+        let bytes = BucketDocuments.list(
+            page.0.map { (name: $0, createdAt: noon) },
+            listing,
+            isTruncated: page.isTruncated,
+            owner: ObjectOwner(id: "o", name: "n"),
+            region: "here"
+        )
+        let node = try #require(XMLNode.parse(bytes))
+        #expect(node["ContinuationToken"].flatMap { ListingPosition(token: $0) } == last.map { .key($0) })
+        #expect(node["Prefix"] == listing.prefix)
+        let shown = node.first("Buckets")?.all("Bucket") ?? []
+        #expect(shown.map { $0["BucketRegion"] } == names.map { _ in query.isEmpty ? nil : "here" })
     }
 
     @Test("parameters of reads are decoded")

@@ -86,6 +86,9 @@ struct S3ResponseTests {
         #expect(first.all("Owner").first?["ID"] == "o&1")
         let plain = try parsed(try listing("list-type=2").document(page, owner: owner), "ListBucketResult")
         #expect(plain.all("Contents").first?.all("Owner").isEmpty == true && plain["StartAfter"] == nil)
+        #expect(plain["ContinuationToken"] == nil)
+        let begun = try listing("list-type=2&continuation-token=").document(page, owner: owner)
+        #expect(try parsed(begun, "ListBucketResult")["ContinuationToken"] == "")
     }
 
     @Test("keys that XML cannot hold do not break a listing")

@@ -25,13 +25,18 @@ package enum BucketDocuments {
     ///
     /// - Parameters:
     ///   - buckets: The buckets to list.
+    ///   - listing: What the request asks for.
+    ///   - isTruncated: Whether others follow.
     ///   - owner: The owner of all of them.
-    ///   - region: Their region; not used for S3.
+    ///   - region: Their region; not written for S3, unless the request limits the list ("ListBuckets", Amazon S3 API
+    ///     Reference).
     ///   - host: The host where they are reached.
     ///   - vendor: The vendor whose client reads it.
     /// - Returns: XML.
     package static func list(
         _ buckets: [(name: String, createdAt: Date)],
+        _ listing: BucketListing = BucketListing(),
+        isTruncated: Bool = false,
         owner: ObjectOwner,
         region: String = "",
         host: String = "",
@@ -44,6 +49,7 @@ package enum BucketDocuments {
                 list.element("Bucket") { node in
                     node.element("Name", bucket.name)
                     node.element("CreationDate", bucket.createdAt)
+                    if vendor == .aws, listing.isLimited { node.element("BucketRegion", region) }
                     if vendor.profile.documents.namesLocations { node.element("Location", region) }
                     guard vendor.profile.documents.namesEndpoints else { return }
                     node.element("ExtranetEndpoint", host)
@@ -51,6 +57,18 @@ package enum BucketDocuments {
                     node.element("StorageClass", vendor.profile.storageClass)
                 }
             }
+        }
+        if vendor == .aws {
+            let last = isTruncated ? buckets.last?.name : nil
+            document.element("ContinuationToken", ifPresent: last.map { ListingPosition.key($0).token })
+            document.element("Prefix", ifPresent: listing.prefix)
+        } else if isTruncated {
+            // Only of a page that is not the last ("ListBuckets", OSS documentation).
+            document.element("Prefix", listing.prefix ?? "")
+            document.element("Marker", listing.marker ?? "")
+            document.element("MaxKeys", ifPresent: listing.maximum.map { String($0) })
+            document.element("IsTruncated", true)
+            document.element("NextMarker", ifPresent: buckets.last?.name)
         }
         return document.finished()
     }

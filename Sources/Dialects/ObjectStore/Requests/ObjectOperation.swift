@@ -3,7 +3,7 @@ package import UploadModel
 
 /// The operation that a request asks for, by its name in the Amazon S3 API Reference; OSS and COS have the same ones.
 package enum ObjectOperation: Sendable, Equatable {
-    case listBuckets
+    case listBuckets(BucketListing)
     case createBucket(String)
     case headBucket(String)
     case deleteBucket(String)

@@ -22,7 +22,7 @@ package enum OperationDecoder {
         names += [
             "partNumber", "position", "versionId", "prefix", "delimiter", "marker", "max-keys", "encoding-type",
             "key-marker", "upload-id-marker", "max-uploads", "part-number-marker", "max-parts", "list-type",
-            "continuation-token", "start-after", "fetch-owner", "version-id-marker",
+            "continuation-token", "start-after", "fetch-owner", "version-id-marker", "max-buckets", "bucket-region",
         ]
         return Dictionary(names.map { ($0.lowercased(), $0) }) { first, _ in first }
     }()
@@ -66,7 +66,7 @@ package enum OperationDecoder {
             if head.method == .post, isForm(head.standard) { return .postObject(nil) }
             guard head.method == .get else { throw notAllowed("GET") }
             if let resource { throw ObjectError(.invalidRequest, "A bucket must be named for ?\(resource).") }
-            return .listBuckets
+            return .listBuckets(try BucketListing(parameters, for: head.vendor))
         }
         try S3Names.check(bucket: bucket)
         if let resource, let level = known[resource] {

@@ -8,11 +8,14 @@ internal import UploadModel
 extension ObjectStoreHandler {
     func bucketResponse(_ call: ObjectCall) async throws(ObjectError) -> Response {
         switch call.operation {
-        case .listBuckets:
+        case .listBuckets(let listing):
             let buckets = try await core { () async throws(UploadError) in try await service.buckets() }
+            let page = listing.page(of: buckets, in: region) { $0.name }
             return Self.document(
                 BucketDocuments.list(
-                    buckets.map { (name: $0.name, createdAt: $0.createdAt) },
+                    page.0.map { (name: $0.name, createdAt: $0.createdAt) },
+                    listing,
+                    isTruncated: page.isTruncated,
                     owner: Self.owner,
                     region: region,
                     host: call.command.host,
