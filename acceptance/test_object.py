@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import email.utils
 import hashlib
 import io
 import json
@@ -9,6 +10,7 @@ import random
 import re
 import socket
 import threading
+import time
 import zlib
 from email.header import decode_header, make_header
 
@@ -630,6 +632,27 @@ def test_presigned_urls(s3):
     for bad in [url.replace("/pre?", "/other?"), url.replace("X-Amz-Expires=60", "X-Amz-Expires=61"), url + "&x=1"]:
         assert "SignatureDoesNotMatch" in requests.put(bad, data=b"1", timeout=10).text
     assert "AccessDenied" in requests.put(url.split("?")[0], data=b"1", timeout=10).text
+
+
+@pytest.mark.parametrize("zone", ["GMT", "-0000", "+0000", "UTC", "+0800", "+080", "CET"])
+def test_a_date_can_be_that_of_mail(gateway, zone):
+    """Without `X-Amz-Date`; botocore writes `-0000` if a caller sets `Date`, `date -R` the zone of the machine."""
+    ahead = 8 * 3600 if zone == "+0800" else 0
+    now = int(time.time())
+    date = email.utils.formatdate(now + ahead).replace("-0000", zone)
+    auth = S3SigV4Auth(Credentials(*gateway.pair()), "s3", "us-east-1")
+    request = AWSRequest("GET", f"{gateway.object_url}/{BUCKET}", headers={"Date": date})
+    request.context["timestamp"] = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+    request.headers["X-Amz-Content-SHA256"] = "UNSIGNED-PAYLOAD"
+    canonical = auth.canonical_request(request)
+    signature = auth.signature(auth.string_to_sign(request, canonical), request)
+    names = auth.signed_headers(auth.headers_to_sign(request))
+    request.headers["Authorization"] = (
+        f"AWS4-HMAC-SHA256 Credential={auth.scope(request)}, SignedHeaders={names}, Signature={signature}"
+    )
+    # The time that is signed is that of the date, to the second.
+    answer = requests.get(request.url, headers=dict(request.headers.items()), timeout=10)
+    assert answer.status_code == (403 if zone in ("+080", "CET") else 200), answer.text
 
 
 def test_forms(s3):

@@ -49,6 +49,28 @@ package enum HTTPDate {
         return asctime(&scanner)
     }
 
+    /// As `parse`, but also with another zone than GMT, as dates in mail have it: `-0000`, `+0800`, `UT`, `UTC` (RFC 5322
+    /// §3.3).
+    ///
+    /// For dates that clients sign: `date -R` and botocore write such.
+    package static func parseZoned(_ text: String) -> Int64? {
+        if let date = parse(text) { return date }
+        guard let space = text.utf8.lastIndex(of: UInt8(ascii: " ")) else { return nil }
+        guard let offset = offset(Array(text.utf8[space...].dropFirst())) else { return nil }
+        return parse(text[..<space] + " GMT").map { $0 - offset }
+    }
+
+    /// The seconds by which a zone is ahead of GMT.
+    private static func offset(_ zone: [UInt8]) -> Int64? {
+        if zone == Array("UT".utf8) || zone == Array("UTC".utf8) { return 0 }
+        var scanner = Scanner(rest: zone[...])
+        let isAhead = scanner.accept("+")
+        guard isAhead || scanner.accept("-"), let hours = scanner.digits(2), let minutes = scanner.digits(2),
+            scanner.isAtEnd, hours < 24, minutes < 60
+        else { return nil }
+        return Int64(isAhead ? 1 : -1) * Int64(hours * 3600 + minutes * 60)
+    }
+
     // MARK: The three forms
 
     private static func fixdate(_ scanner: inout Scanner) -> Int64? {

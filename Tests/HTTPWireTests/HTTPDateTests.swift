@@ -53,6 +53,22 @@ struct HTTPDateTests {
         #expect(HTTPDate.parse(text) == nil)
     }
 
+    @Test(
+        "dates that clients sign may have the zones of mail (RFC 5322 §3.3)",
+        arguments: [
+            ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Sun, 06 Nov 1994 08:49:37 -0000", 784_111_777),
+            ("Sun, 06 Nov 1994 08:49:37 +0000", 784_111_777), ("Sun, 06 Nov 1994 08:49:37 UTC", 784_111_777),
+            ("Sun, 06 Nov 1994 16:49:37 +0800", 784_111_777), ("Sun, 06 Nov 1994 05:19:37 -0330", 784_111_777),
+            ("Sun Nov  6 08:49:37 1994", 784_111_777), ("Sun, 06 Nov 1994 08:49:37 +000", nil),
+            ("Sun, 06 Nov 1994 08:49:37 0000", nil), ("Sun, 06 Nov 1994 08:49:37 +2400", nil),
+            ("Sun, 06 Nov 1994 08:49:37 +0060", nil), ("Sun, 06 Nov 1994 08:49:37 EST", nil),
+            ("Sun, 06 Nov 1994 08:49:37 +00000", nil), ("Sun, 06 Nov 1994 08:49:37 ", nil), ("", nil), (" +0000", nil),
+        ] as [(String, Int64?)]
+    )
+    func zones(text: String, seconds: Int64?) {
+        #expect(HTTPDate.parseZoned(text) == seconds)
+    }
+
     @Test("formatted dates parse to the same time and agree with Foundation's calendar")
     func roundTrip() throws {
         var calendar = Calendar(identifier: .gregorian)

@@ -20,7 +20,7 @@ from harness.object_client import BUCKET, ObjectServer
 from harness.server import ROOT
 
 LIST = ROOT / "docs/s3-tests.md"
-CASES = "s3tests/functional/test_s3.py"
+CASES = ["s3tests/functional/test_s3.py", "s3tests/functional/test_headers.py"]
 # Kinds of cases that are never run: docs/s3-tests.md says why.
 LEFT_OUT = "s3website s3website_routing_rules s3website_redirect_location storage_class".split()
 LEFT_OUT += "lifecycle_expiration lifecycle_transition cloud_transition cloud_restore".split()
@@ -82,7 +82,7 @@ def run(options, folder):
         server.client().delete_bucket(Bucket=BUCKET)
         (folder / "s3tests.conf").write_text(configuration(server))
         markers = " and ".join(f"not {one}" for one in LEFT_OUT)
-        command = [options.python, "-m", "pytest", CASES, "-q", "--tb=short", "-p", "no:cacheprovider", "-m", markers]
+        command = [options.python, "-m", "pytest", *CASES, "-q", "--tb=short", "-p", "no:cacheprovider", "-m", markers]
         command += ["-n", str(options.processes) if options.processes > 1 else "0", f"--timeout={TIMEOUT}"]
         command += ["--junitxml", str(folder / "report.xml"), *options.arguments]
         own = ("SLUICE_", "PYTEST_", "PYTHON", "AWS_")

@@ -24,7 +24,7 @@ extension SigningRequest {
             path: head.target.rawPath,
             query: query.items.map { SigningField($0.name, $0.value) },
             headers: headers,
-            date: head.fields["Date"].flatMap { HTTPDate.parse($0) }
+            date: head.fields["Date"].flatMap { HTTPDate.parseZoned($0) }
         )
     }
 }

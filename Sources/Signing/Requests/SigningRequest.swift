@@ -25,7 +25,7 @@ package struct SigningRequest: Sendable, Equatable {
     /// A verifier reads it from the header of the scheme (`x-amz-content-sha256`, `x-acs-content-sha256`), and uses
     /// this value only if the scheme has no such header or does not require it.
     package var payload: SigV4Payload
-    /// The value of the header `Date` in Unix seconds, if it is an HTTP date; verifiers of AWS use it if `x-amz-date`
+    /// The value of the header `Date` in Unix seconds, if it is a date; verifiers of AWS use it if `x-amz-date`
     /// is missing.
     package var date: Int64?
 

@@ -5,7 +5,7 @@ internal import Signing
 internal import UploadModel
 
 extension ObjectAuthentication {
-    private static let verifierOSS = OSSVerifier(region: nil) { HTTPDate.parse($0) }
+    private static let verifierOSS = OSSVerifier(region: nil) { HTTPDate.parseZoned($0) }
 
     /// Verifies the signature of a request to OSS, version 1 or 4.
     ///
