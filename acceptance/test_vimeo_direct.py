@@ -626,6 +626,18 @@ def test_versions(gateway, client, cloud):
         refused(client("POST", f"{uri}/versions", json=body), status, code)
 
 
+def test_numbers_that_cannot_be(client, cloud):
+    """The service, or who answers in its place, counts to the ends of 64 bits and beyond."""
+    uri = client.create(10)["uri"]
+    for total in (2**63 - 1, 2**63 - 2, -(2**63), -1, 2**64, 1e300, "9", None):
+        for size in (1, 2, 100):
+            cloud.fault("GET", f"{uri}/versions", status=200, body={"data": [], "total": total})
+            page = client("GET", f"{uri}/versions?per_page={size}")
+            assert page.status_code == 200 and page.json()["data"] == [], page.text
+            assert page.json()["total"] == (total if isinstance(total, int) and 0 <= total < 2**63 else 0)
+    assert client("GET", uri).status_code == 200
+
+
 def test_pictures_and_text_tracks(gateway, client, cloud):
     uri = client.create(5)["uri"]
     picture = client("POST", f"{uri}/pictures", json={"active": False})

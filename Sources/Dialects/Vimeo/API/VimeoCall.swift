@@ -45,7 +45,7 @@ struct VimeoCall {
     ///   - elements: Those of the page.
     /// - Returns: The response.
     func response(_ page: Page, of total: Int, _ elements: [JSONValue]) -> Response {
-        let pages = max(1, (total + page.size - 1) / page.size)
+        let pages = max(1, total / page.size + (total % page.size > 0 ? 1 : 0))
         // What else the client asked for stays, such as `fields`.
         let others = (request.head.target.rawQuery ?? "").split(separator: "&").filter { item in
             item.prefix { $0 != "=" } != "page" && item.prefix { $0 != "=" } != "per_page"

@@ -19,7 +19,7 @@ extension VimeoBroker {
             throw VimeoFailure(502, nil, "Vimeo sent no list.")
         }
         var total = elements.count
-        if case .integer(let number)? = members["total"] { total = Int(clamping: number) }
+        if case .integer(let number)? = members["total"] { total = Int(clamping: max(0, number)) }
         return call.response(page, of: total, elements.map { Self.with($0, call) })
     }
 
