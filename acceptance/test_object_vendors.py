@@ -356,3 +356,75 @@ def test_administrators_have_buckets_in_each_dialect(gateway, make):
         assert bucket in [one.name for one in oss2.BucketIterator(service, prefix="made-by-", max_keys=1)]
         assert bucket not in [one.name for one in oss2.BucketIterator(service, prefix="other-", max_keys=1)]
         assert object_client.code(gateway.client().delete_bucket, Bucket=bucket) == (409, "BucketNotEmpty")
+
+
+@pytest.mark.parametrize("version", ["v1", "v4"])
+def test_oss_creates_a_bucket_as_ossutil_does(gateway, version):
+    auth = oss2.make_auth(*gateway.pair(), auth_version=version)
+    bucket = oss2.Bucket(auth, gateway.object_url, f"by-ossutil-{version}", region="cn-shanghai")
+    # Its SDK for Go names the class of the storage in each request, and the owner of a bucket may repeat it.
+    for _ in range(2):
+        bucket.create_bucket(input=oss2.models.BucketCreateConfig("Standard"))
+    bucket.create_bucket(oss2.BUCKET_ACL_PRIVATE, oss2.models.BucketCreateConfig("Standard", "LRS"))
+    for other in [("IA",), ("Standard", "ZRS")]:
+        with pytest.raises(oss2.exceptions.OssError) as caught:
+            bucket.create_bucket(input=oss2.models.BucketCreateConfig(*other))
+        assert (caught.value.status, caught.value.code) == (400, "NotImplemented"), other
+
+
+def test_access_rights_that_everything_has_can_be_set(gateway, make):
+    pair = (*gateway.pair(), None)
+    port = make(OSSCalls).port
+    for calls in (OSSCalls, OSS4Calls):
+        oss = calls(port, BUCKET, pair)
+        oss.put("own")
+        oss.oss.put_bucket_acl("private")
+        for acl in ("private", "default"):
+            oss.oss.put_object_acl("own", acl)
+        refused = [
+            (400, "InvalidArgument", oss.oss.put_object_acl, "own", "public-read"),
+            (400, "InvalidArgument", oss.oss.put_bucket_acl, "public-read"),
+            (404, "NoSuchKey", oss.oss.put_object_acl, "none", "private"),
+        ]
+        for status, code, call, *arguments in refused:
+            with pytest.raises(oss2.exceptions.OssError) as caught:
+                call(*arguments)
+            assert (caught.value.status, caught.value.code) == (status, code)
+    cos = COSCalls(port, BUCKET, pair)
+    cos.cos.put_bucket_acl(BUCKET, ACL="private")
+    cos.cos.put_object_acl(BUCKET, "own", ACL="private")
+    with pytest.raises(cos.refusals) as caught:
+        cos.cos.put_object_acl(BUCKET, "own", ACL="public-read")
+    assert cos.refusal(caught.value) == (400, "InvalidArgument")
+    # S3 refuses them for buckets without access control lists.
+    s3 = gateway.client()
+    assert object_client.code(s3.put_object_acl, Bucket=BUCKET, Key="own", ACL="private") == (
+        400,
+        "AccessControlListNotSupported",
+    )
+
+
+def test_who_may_not_write_sets_no_access_rights(gateway, make):
+    oss = make(OSSCalls)
+    oss.put(oss.prefix + "a")
+    held = minted(gateway, "aliyun", bucket=BUCKET, keyPrefix=oss.prefix, actions=["read"])
+    reader = OSSCalls(oss.port, BUCKET, held)
+    for call in (
+        lambda: reader.oss.put_object_acl(oss.prefix + "a", "private"),
+        lambda: oss.oss.put_bucket_acl("private"),
+    ):
+        with pytest.raises(oss2.exceptions.OssError) as caught:
+            call()
+        assert (caught.value.status, caught.value.code) == (403, "AccessDenied")
+
+
+def test_an_empty_version_is_none(cos):
+    # COS's SDK for Go downloads each part so.
+    key = cos.prefix + "parts"
+    cos.put(key, b"0123456789")
+    found = cos.cos.get_object(BUCKET, key, Range="bytes=2-4", VersionId="")
+    assert found["Body"].get_raw_stream().read() == b"234"
+    assert cos.cos.head_object(BUCKET, key, VersionId="")["Content-Length"] == "10"
+    with pytest.raises(cos.refusals) as caught:
+        cos.cos.get_object(BUCKET, key, VersionId="1")
+    assert cos.refusal(caught.value) == (501, "NotImplemented")

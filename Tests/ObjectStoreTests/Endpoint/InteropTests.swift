@@ -141,10 +141,8 @@ struct InteropTests {
         let bench = try await bench()
         #expect(try await bench.send("PUT", "/bucket-2").outcome == "200")
         #expect(try await bench.send("PUT", "/bucket-2").outcome == "200")
-        for signature in [Signature.ossV4, .cos] {
-            let again = try await bench.send("PUT", "/bucket-2/", by: signature)
-            #expect(again.outcome == "409 BucketAlreadyOwnedByYou")
-        }
+        #expect(try await bench.send("PUT", "/bucket-2/", by: .cos).outcome == "409 BucketAlreadyOwnedByYou")
+        #expect(try await bench.send("PUT", "/bucket-2/", by: .ossV4).outcome == "200")
         #expect(try await bench.send("DELETE", "/bucket-1").outcome == "409 BucketNotEmpty")
         #expect(try await bench.send("DELETE", "/bucket-2").outcome == "204")
         #expect(try await bench.send("DELETE", "/bucket-2").outcome == "404 NoSuchBucket")

@@ -149,6 +149,23 @@ struct S3DocumentTests {
         }
         #expect(try location("") == nil)
         #expect(try location("<CreateBucketConfiguration/>") == nil)
+        for own in [
+            "<StorageClass>Standard</StorageClass>",
+            "<StorageClass>Standard</StorageClass><DataRedundancyType>LRS</DataRedundancyType>",
+        ] {
+            #expect(try location("<CreateBucketConfiguration>\(own)</CreateBucketConfiguration>") == nil)
+        }
+        for other in [
+            "<StorageClass>IA</StorageClass>", "<StorageClass/>", "<DataRedundancyType>ZRS</DataRedundancyType>",
+            "<BucketAZConfig>MAZ</BucketAZConfig>", "<BucketArchConfig>OFS</BucketArchConfig>",
+        ] {
+            #expect(
+                s3Code { () throws(ObjectError) in
+                    try location("<CreateBucketConfiguration>\(other)</CreateBucketConfiguration>")
+                } == .notImplemented,
+                "\(other)"
+            )
+        }
         let place = "<LocationConstraint>eu-west-1</LocationConstraint>"
         #expect(try location("<CreateBucketConfiguration>\(place)</CreateBucketConfiguration>") == "eu-west-1")
         #expect(

@@ -12,14 +12,22 @@ package enum BucketDocuments {
     package static func location(document bytes: [UInt8]) throws(ObjectError) -> String? {
         guard !bytes.isEmpty else { return nil }
         let root = try RequestDocuments.root(bytes, "CreateBucketConfiguration", limit: RequestDocuments.Limit.creation)
-        if let other = root.children.first(where: { $0.name != "LocationConstraint" }) {
-            guard ["Location", "Bucket", "Tags"].contains(other.name) else { throw ObjectError(.malformedXML) }
+        for other in root.children where other.name != "LocationConstraint" {
+            // OSS's SDK for Go always names the class, which no bucket differs in.
+            if let only = Self.only[other.name], root.trimmed(other.name)?.uppercased() == only { continue }
+            guard Self.properties.contains(other.name) else { throw ObjectError(.malformedXML) }
             // Ignoring a property would leave a bucket that differs from the request, which clients would notice too
             // late.
             throw ObjectError(.notImplemented, "Buckets do not support \(other.name): leave the element out.")
         }
         return root.trimmed("LocationConstraint").flatMap { $0.isEmpty ? nil : $0 }
     }
+
+    /// What each bucket has, as OSS and COS name it.
+    private static let only = ["StorageClass": "STANDARD", "DataRedundancyType": "LRS", "BucketAZConfig": "OAZ"]
+    private static let properties = [
+        "Location", "Bucket", "Tags", "StorageClass", "DataRedundancyType", "BucketAZConfig", "BucketArchConfig",
+    ]
 
     /// A document `ListAllMyBucketsResult`.
     ///

@@ -32,7 +32,8 @@ package struct CopySource: Sendable, Equatable {
             } catch {
                 throw .argument("x-amz-copy-source", text, message)
             }
-            guard query.items.allSatisfy({ $0.name != "versionId" || $0.value == "null" }) else {
+            let isNone: (String) -> Bool = { $0 == "null" || ($0.isEmpty && request.vendor != .aws) }
+            guard query.items.allSatisfy({ $0.name != "versionId" || isNone($0.value) }) else {
                 throw ObjectError.noVersions
             }
             path = path[..<mark]

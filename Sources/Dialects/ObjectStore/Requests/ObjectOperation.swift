@@ -8,6 +8,8 @@ package enum ObjectOperation: Sendable, Equatable {
     case headBucket(String)
     case deleteBucket(String)
     case getBucketACL(String)
+    /// Asks for what each bucket is: private.
+    case putBucketACL(String)
     /// Properties of a bucket; OSS only.
     case getBucketInfo(String)
     case getBucketLocation(String)
@@ -28,6 +30,8 @@ package enum ObjectOperation: Sendable, Equatable {
     case getObjectAttributes(ObjectName, S3AttributesQuery)
     case deleteObject(ObjectName)
     case getObjectACL(ObjectName)
+    /// Asks for what each object is: private.
+    case putObjectACL(ObjectName)
     /// Appends bytes to an object; OSS only.
     case appendObject(ObjectName, position: Int64)
     case getObjectTagging(ObjectName)
@@ -100,6 +104,7 @@ extension ObjectOperation {
         case .headBucket: "HeadBucket"
         case .deleteBucket: "DeleteBucket"
         case .getBucketACL: "GetBucketAcl"
+        case .putBucketACL: "PutBucketAcl"
         case .getBucketInfo: "GetBucketInfo"
         case .getBucketLocation: "GetBucketLocation"
         case .getBucketVersioning: "GetBucketVersioning"
@@ -125,6 +130,7 @@ extension ObjectOperation {
         case .getObjectAttributes: "GetObjectAttributes"
         case .deleteObject: "DeleteObject"
         case .getObjectACL: "GetObjectAcl"
+        case .putObjectACL: "PutObjectAcl"
         case .appendObject: "AppendObject"
         case .getObjectTagging: "GetObjectTagging"
         case .putObjectTagging: "PutObjectTagging"
@@ -146,9 +152,9 @@ extension ObjectOperation {
         case .listBuckets, .probe: nil
         case .preflight(let bucket), .postObject(let bucket): bucket
         case .createBucket(let bucket), .headBucket(let bucket), .deleteBucket(let bucket), .getBucketACL(let bucket),
-            .getBucketInfo(let bucket), .getBucketLocation(let bucket), .getBucketVersioning(let bucket),
-            .getBucketDocument(let bucket, _), .putBucketDocument(let bucket, _), .deleteBucketDocument(let bucket, _),
-            .deleteObjects(let bucket):
+            .putBucketACL(let bucket), .getBucketInfo(let bucket), .getBucketLocation(let bucket),
+            .getBucketVersioning(let bucket), .getBucketDocument(let bucket, _), .putBucketDocument(let bucket, _),
+            .deleteBucketDocument(let bucket, _), .deleteObjects(let bucket):
             bucket
         case .listObjects(let listing): listing.bucket
         case .listMultipartUploads(let listing): listing.bucket
@@ -161,15 +167,15 @@ extension ObjectOperation {
         switch self {
         case .putObject(let object), .copyObject(let object, _), .getObject(let object, _), .headObject(let object, _),
             .getObjectAttributes(let object, _), .deleteObject(let object), .getObjectACL(let object),
-            .appendObject(let object, _),
+            .putObjectACL(let object), .appendObject(let object, _),
             .getObjectTagging(let object), .putObjectTagging(let object), .deleteObjectTagging(let object),
             .createMultipartUpload(let object), .uploadPart(let object, _),
             .uploadPartCopy(let object, _, _, _), .listParts(let object, _), .completeMultipartUpload(let object, _),
             .abortMultipartUpload(let object, _):
             object
-        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketACL, .getBucketInfo,
-            .getBucketLocation, .getBucketVersioning, .getBucketDocument, .putBucketDocument, .deleteBucketDocument,
-            .listObjects, .listMultipartUploads, .deleteObjects, .postObject, .preflight, .probe:
+        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketACL, .putBucketACL,
+            .getBucketInfo, .getBucketLocation, .getBucketVersioning, .getBucketDocument, .putBucketDocument,
+            .deleteBucketDocument, .listObjects, .listMultipartUploads, .deleteObjects, .postObject, .preflight, .probe:
             nil
         }
     }
@@ -212,7 +218,8 @@ extension ObjectOperation {
             )
         }
         switch self {
-        case .listBuckets, .createBucket, .deleteBucket, .getBucketDocument, .putBucketDocument, .deleteBucketDocument:
+        case .listBuckets, .createBucket, .deleteBucket, .putBucketACL, .getBucketDocument, .putBucketDocument,
+            .deleteBucketDocument:
             return .administrator
         case .preflight, .probe: return .anybody
         case .headBucket(let bucket): return .accesses([ObjectAccess(.headBucket, bucket: bucket)])
@@ -226,7 +233,7 @@ extension ObjectOperation {
             return .accesses([ObjectAccess(.listMultipartUploads, bucket: listing.bucket, key: listing.prefix)])
         case .deleteObjects(let bucket): return .each(.deleteObject, bucket: bucket)
         case .postObject(let bucket): return .each(.postObject, bucket: bucket ?? "")
-        case .putObject(let name), .putObjectTagging(let name), .deleteObjectTagging(let name):
+        case .putObject(let name), .putObjectACL(let name), .putObjectTagging(let name), .deleteObjectTagging(let name):
             return .accesses([access(.putObject, name)])
         case .copyObject(let name, let source):
             return .accesses([access(.putObject, name), access(.copySource, source.object)])

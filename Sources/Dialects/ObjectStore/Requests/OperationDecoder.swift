@@ -101,7 +101,9 @@ package enum OperationDecoder {
                 "?\(name) is not supported: leave the call out (docs/object.md lists the supported ones)."
             )
         }
-        if let version = try parameters.text("versionId"), version != "null" {
+        // COS's SDK for Go downloads parts of the version "".
+        let version = head.vendor == .aws ? try parameters.text("versionId") : try parameters.nonEmpty("versionId")
+        if let version, version != "null" {
             throw ObjectError.noVersions
         }
         let found = names.intersection(known.keys).sorted()
@@ -135,6 +137,7 @@ package enum OperationDecoder {
         case (.get, "location"): return .getBucketLocation(bucket)
         case (.get, "versioning"): return .getBucketVersioning(bucket)
         case (.get, "acl"): return .getBucketACL(bucket)
+        case (.put, "acl") where asksForNothingElse(head): return .putBucketACL(bucket)
         case (_, "acl"): throw ObjectError(.accessControlListNotSupported)
         case (.get, "bucketInfo") where head.vendor == .aliyun: return .getBucketInfo(bucket)
         case (.get, "versions"):
@@ -170,6 +173,13 @@ package enum OperationDecoder {
         }
     }
 
+    /// Whether a request for access rights names those that everything has.
+    ///
+    /// S3 refuses these, too, for buckets without access control lists. Other values of the fields are refused before.
+    private static func asksForNothingElse(_ head: RequestReader) -> Bool {
+        head.vendor != .aws && (head["acl"] ?? head["object-acl"]) != nil
+    }
+
     /// Whether a request may be a form that uploads a file.
     static func isForm(_ fields: HTTPFields) -> Bool {
         fields["Content-Type"].flatMap { MediaType($0) }?.essence == "multipart/form-data"
@@ -187,6 +197,7 @@ package enum OperationDecoder {
         case (.delete, "tagging"): return .deleteObjectTagging(name)
         case (_, "tagging"): throw notAllowed("GET, PUT, DELETE")
         case (.get, "acl"): return .getObjectACL(name)
+        case (.put, "acl") where asksForNothingElse(head): return .putObjectACL(name)
         case (_, "acl"): throw ObjectError(.accessControlListNotSupported)
         case (.post, "uploads"): return .createMultipartUpload(name)
         case (.get, "uploads"):

@@ -177,8 +177,9 @@ package struct ObjectStoreHandler: RequestHandler {
 
     private func response(_ call: ObjectCall) async throws(ObjectError) -> Response {
         switch call.operation {
-        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketACL, .getBucketInfo,
-            .getBucketLocation, .getBucketVersioning, .getBucketDocument, .putBucketDocument, .deleteBucketDocument:
+        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketACL, .putBucketACL,
+            .getBucketInfo, .getBucketLocation, .getBucketVersioning, .getBucketDocument, .putBucketDocument,
+            .deleteBucketDocument:
             return try await bucketResponse(call)
         case .listObjects(let listing): return try await list(listing, call)
         case .listMultipartUploads(let listing): return try await list(listing, call)
@@ -189,6 +190,9 @@ package struct ObjectStoreHandler: RequestHandler {
             return try await get(name, reading, call)
         case .getObjectAttributes(let name, let query): return try await attributes(of: name, query, call)
         case .getObjectACL(let name): return try await acl(of: name, call)
+        case .putObjectACL(let name):
+            _ = try await acl(of: name, call)
+            return Response(200)
         case .deleteObject(let name): return try await delete(name, if: call.command.write.condition)
         case .appendObject(let name, let position): return try await append(name, at: position, call)
         case .getObjectTagging, .putObjectTagging, .deleteObjectTagging: return try await tagging(call)

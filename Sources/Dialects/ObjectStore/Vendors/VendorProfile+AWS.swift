@@ -31,7 +31,8 @@ extension VendorProfile {
             namesLocations: false,
             namesEndpoints: false,
             namesObjectTypes: false,
-            unnamedRegion: "us-east-1"
+            unnamedRegion: "us-east-1",
+            recreatesBuckets: false
         ),
         errors: Errors(
             codes: [:],

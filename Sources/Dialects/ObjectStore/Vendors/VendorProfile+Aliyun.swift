@@ -31,7 +31,8 @@ extension VendorProfile {
             namesLocations: true,
             namesEndpoints: true,
             namesObjectTypes: true,
-            unnamedRegion: nil
+            unnamedRegion: nil,
+            recreatesBuckets: true
         ),
         errors: Errors(
             codes: [

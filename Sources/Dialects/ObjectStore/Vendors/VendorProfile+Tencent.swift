@@ -32,7 +32,8 @@ extension VendorProfile {
             namesLocations: true,
             namesEndpoints: false,
             namesObjectTypes: false,
-            unnamedRegion: nil
+            unnamedRegion: nil,
+            recreatesBuckets: false
         ),
         errors: Errors(
             codes: [

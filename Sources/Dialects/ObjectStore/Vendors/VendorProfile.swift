@@ -51,6 +51,8 @@ final class VendorProfile: Sendable {
         let namesObjectTypes: Bool
         /// The region that documents represent as empty.
         let unnamedRegion: String?
+        /// Whether the owner of a bucket may create it again.
+        let recreatesBuckets: Bool
     }
 
     /// The format of errors.
