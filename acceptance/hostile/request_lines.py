@@ -76,7 +76,7 @@ CASES = [
         "GET that would delete",
         "tus 1.0.0 X-HTTP-Method-Override",
         b"GET /files/x HTTP/1.1\r\nHost: a\r\nX-HTTP-Method-Override: DELETE\r\nTus-Resumable: 1.0.0\r\n\r\n",
-        404,
+        400,
     ),
     accepted(
         "override that is no method",
