@@ -377,7 +377,7 @@ def test_a_change_is_tested_by_what_is_above_it():
     assert "FormsTests" in modules and "PlainUploadsTests" in modules and "TransportTests" not in modules
     assert names == ["browser", "forms"] and parts == ["tests"]
     modules, names, parts = affected.affected(["Sources/Transport/Channel.swift"], known)
-    assert {"TransportTests", "HTTPServerTests", "GatewayTests"} <= set(modules) and "BytesTests" not in modules
+    assert {"TransportTests", "HTTPServerTests", "GatewayTests"} <= set(modules) and "MetricsKitTests" not in modules
     assert "sanitizers" in parts
     assert affected.affected(["Sources/FormsExtra.swift", "LICENSE"], known) == ([], [], [])
     assert len(affected.affected(["Package.swift"], known)[0]) == sum(is_test for _, _, is_test in known.values())
