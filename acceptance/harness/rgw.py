@@ -16,8 +16,11 @@ import tempfile
 import uuid
 from pathlib import Path
 
+from botocore.exceptions import ClientError
+
 from harness.daemon import Daemon, free_ports, program, show
 from harness.objects import ObjectStore
+from harness.wire import until
 
 USER = "tester"
 # Gibibytes that may be stored.
@@ -226,12 +229,28 @@ class RGW(ObjectStore):
         self.admin("user", "enable", "--uid", USER)
 
     def set_quota(self, size):
-        """Maximum bytes; beyond them the response is 403 QuotaExceeded. `None` means no limit."""
+        """Maximum bytes; beyond them the response is 403 QuotaExceeded. `None` means no limit, and is waited for."""
         if size is None:
             self.admin("quota", "disable", "--quota-scope", "user", "--uid", USER)
+            # On a busy machine the gateway learns of it late.
+            until(self._is_unlimited)
         else:
+            self.quota = size
             self.admin("quota", "set", "--quota-scope", "user", "--uid", USER, f"--max-size={size}")
             self.admin("quota", "enable", "--quota-scope", "user", "--uid", USER)
+
+    def _is_unlimited(self):
+        client, bucket = self.client(), f"room-{uuid.uuid4()}"
+        client.create_bucket(Bucket=bucket)
+        try:
+            client.put_object(Bucket=bucket, Key="k", Body=bytes(self.quota + 1))
+            client.delete_object(Bucket=bucket, Key="k")
+            return True
+        except ClientError as failure:
+            assert failure.response["Error"]["Code"] == "QuotaExceeded", failure
+            return False
+        finally:
+            client.delete_bucket(Bucket=bucket)
 
     def add_keys(self):
         """A further key of the same user; returns it with its secret."""
