@@ -153,8 +153,12 @@ def test_old_upload(server, recorder, run, make_file, size):
 def test_suspend_and_resume(server, run, make_file):
     """There is no offset: a task that was stopped is followed by one from 0, on the same link."""
     path = make_file(64 * MIB)
-    steps, _ = run("suspend", server.url, path)
-    stopped = steps["stopped"]
+    for _ in range(10):
+        steps, _ = run("suspend", server.url, path)
+        stopped = steps["stopped"]
+        # On a busy machine the client may have sent everything before it is stopped.
+        if stopped["sent"] < path.stat().st_size:
+            break
     assert "status" not in stopped
     assert path.stat().st_size // 2 <= stopped["sent"] < path.stat().st_size
     assert steps["status"]["state"] == "uploading"
