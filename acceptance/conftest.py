@@ -17,6 +17,7 @@ from harness.order import longest_first, unit
 from harness.postgres import Postgres
 from harness.relay import Relay
 from harness.rgw import RGW
+from harness.rows import left_out
 from harness.server import Server
 from harness.swift_s3 import SwiftS3
 from harness.tls import Certificate
@@ -91,9 +92,10 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("dist", "no") == "loadfile":
         items.sort(key=lambda item: longest_first(item.nodeid))
     if config.getoption("--gate"):
-        left = [item for item in items if item.get_closest_marker("nightly")]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+        left = {item for item in items if item.get_closest_marker("nightly")}
+        left.update(left_out([item for item in items if item not in left]))
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]
 
 
 def pytest_terminal_summary(terminalreporter, config):

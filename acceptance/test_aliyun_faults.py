@@ -233,6 +233,7 @@ def expected(sdk, operation, status, code):
     return 0, "finished" if status == 500 and sdk is Android else "failed"
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize(("status", "code"), ERRORS, ids=[f"{status} {code}" for status, code in ERRORS])
 @pytest.mark.parametrize("sdk", [*SDKS, PatientVodJS])
@@ -342,6 +343,7 @@ def test_android_gives_up_after_three_errors_of_the_server(world):
 # Lost responses
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("fault", [LoseAnswer(), Drop()], ids=["response", "request"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("sdk", [*SDKS, PatientVodJS])
@@ -379,6 +381,7 @@ def test_a_completion_whose_response_was_lost_is_repeated_after_a_refresh(short,
 # Expired credentials
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("sdk", [*SDKS, PatientVodJS])
 def test_credentials_that_have_expired(short, sdk, operation):
@@ -507,6 +510,7 @@ def test_both_credentials_work_after_a_refresh(world):
 # Clocks
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("error", [-86_400, -1200, -600, 600, 1200, 86_400])
 @pytest.mark.parametrize("data", [CLIP, VIDEO], ids=["put", "parts"])
 @pytest.mark.parametrize("sdk", SDKS)

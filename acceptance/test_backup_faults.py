@@ -127,6 +127,7 @@ def refused(done):
     return line
 
 
+@pytest.mark.rows
 # The destination is full when the directory is made, when the state is copied, and when the bytes are.
 @pytest.mark.parametrize("space", [0, 20 * KIB, 200 * KIB, 8 * MIB])
 def test_a_full_destination_keeps_the_copies_that_it_has(server, disk, tmp_path, space):
@@ -294,6 +295,7 @@ def test_a_killed_restore_is_begun_again(server, tmp_path, slowly):
         shutil.rmtree(folder)
     else:
         pytest.fail("all restores finished before their signal")
+
     def content_there():
         # A process that locks the directory writes its id.
         return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "lock"}

@@ -140,7 +140,9 @@ def test_nothing_leads_around_the_path(server, target):
         assert document["code"] == "not_found" and document["requestId"] == reply["X-Request-ID"]
 
 
-@pytest.mark.parametrize("target", ["/uploads/v1/uploads", "/%75ploads/v1/uploads", "http://a.example/uploads/v1/uploads"])
+@pytest.mark.parametrize(
+    "target", ["/uploads/v1/uploads", "/%75ploads/v1/uploads", "http://a.example/uploads/v1/uploads"]
+)
 def test_the_same_path_written_in_another_way(server, target):
     with Wire(server.address) as wire:
         wire.request("GET", target, [("Authorization", f"Bearer {server.admin_key}")])
@@ -271,7 +273,9 @@ def test_vimeo(server, api, tmp_path):
     assert video["json"]["upload"]["status"] == "complete"
     assert page["json"]["paging"]["first"] == "/me/videos?page=1&per_page=1"
     assert ticket["json"]["upload"]["upload_link"].startswith(f"{server.url}/vimeo/files/")
-    form = client.post("/me/videos", data={"upload": {"approach": "post", "size": 5, "redirect_url": "https://a.example"}})
+    form = client.post(
+        "/me/videos", data={"upload": {"approach": "post", "size": 5, "redirect_url": "https://a.example"}}
+    )
     assert f'action="{server.url}/vimeo/videos/' in form["json"]["upload"]["form"]
 
 
@@ -336,13 +340,18 @@ def test_a_proxy_does_not_choose_the_prefix(server, api):
 # Operators
 
 
-def test_the_first_command_works(make_server):
-    """The curl line that is printed at the first start."""
+def test_the_first_commands_work(make_server):
+    """The curl lines that are printed at the first start."""
     with make_server(environment={"SLUICE_GATEWAY_BASE_PATH": BASE}, admin_key=None) as server:
-        command = server.wait_for_output(r"(?m)^  (curl .*)$")[1]
-        assert f":{server.port}{BASE}/v1/tencent/signatures" in command
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20)
-        assert json.loads(done.stdout)["signature"]
+        text = server.wait_for_output(r"(?m)^  echo .*\n.*\n  curl .*$")[0]
+        upload, signature = (line.strip() for line in text.splitlines()[::2])
+        for command, path, member in (
+            (upload, "/v1/media/hello.txt", "id"),
+            (signature, "/v1/tencent/signatures", "signature"),
+        ):
+            assert f":{server.port}{BASE}{path}" in command
+            done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+            assert json.loads(done.stdout)[member]
 
 
 def test_health_and_doctor(make_server):

@@ -66,6 +66,7 @@ def assert_stored(server, api, url, path, digest):
     assert digest in hashes
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("size", [0, 1, 5 * MIB, 5 * MIB + 1])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_uploads_a_file(server, api, files, client, size):

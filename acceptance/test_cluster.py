@@ -87,6 +87,7 @@ def test_all_nodes_return_the_same(cluster):
         assert cluster.direct(number).head(node.url + path_of(url)).status_code in (404, 410)
 
 
+@pytest.mark.rows("tuspy", "tus.py from a pipe")
 @pytest.mark.parametrize("client", [*CLIENTS, "aiotus in parallel", "tus.py from a pipe"])
 def test_unmodified_clients(cluster, tmp_path, client):
     path = tmp_path / "file.bin"
@@ -200,6 +201,7 @@ def test_a_chain_of_take_overs(cluster):
     assert_whole(cluster, url, data)
 
 
+@pytest.mark.rows("0")
 @pytest.mark.parametrize("attempt", range(3))
 def test_concurrent_patches_on_all_nodes(cluster, attempt):
     """For one upload, at one offset: whatever the responses are, no byte is duplicated or missing."""
@@ -234,6 +236,7 @@ def test_concurrent_patches_on_all_nodes(cluster, attempt):
     assert_whole(cluster, url, data)
 
 
+@pytest.mark.rows("while sending a part")
 @pytest.mark.parametrize("moment", ["while receiving", "while sending a part", "before the completion"])
 def test_a_paused_node_never_writes_again(cluster, moment):
     """SIGSTOP in the middle of a PATCH, another node takes over and completes, SIGCONT: nothing changes after that."""
@@ -319,6 +322,7 @@ def test_a_paused_node_aborts_no_multipart_upload_of_another(cluster):
     assert_whole(cluster, url, data)
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
 @pytest.mark.parametrize("aborts", [False, True], ids=["no abort", "abort"])
 def test_a_removal_by_another_node_during_a_completion(make_cluster, after, aborts):

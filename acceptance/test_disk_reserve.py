@@ -102,6 +102,7 @@ def deletions(server, api, folder):
     return made
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("moment", ["live", "after a stop", "after a kill"])
 def test_every_deletion_works_without_a_free_block(disk, server, tmp_path, moment, report, request):
     api = API(server.url, server.admin_key)
@@ -151,6 +152,7 @@ def test_every_deletion_works_without_a_free_block(disk, server, tmp_path, momen
     assert api.get(f"/media/{identifier}").content == b"there is room again"
 
 
+@pytest.mark.rows("ext4")
 def test_a_thousand_deletions_without_a_free_block(disk, server, report):
     """The reserve is filled up again with what they free."""
     api = API(server.url, server.admin_key)

@@ -46,8 +46,7 @@ def doctor(settings, *arguments, files=None, program=BINARY, user=None):
             resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 
     done = subprocess.run(
-        # libfaketime changes the environment when it is first loaded, and Swift then finds no arguments.
-        ["env", program, "doctor", "--json", *map(str, arguments)],
+        [program, "doctor", "--json", *map(str, arguments)],
         env=environment | {name: str(value) for name, value in settings.items()},
         capture_output=True,
         text=True,
@@ -95,9 +94,7 @@ class Store:
             protocol_version = "HTTP/1.1"
 
             def date_time_string(self, timestamp=None):
-                return http.server.BaseHTTPRequestHandler.date_time_string(
-                    self, (timestamp or time.time()) + ahead
-                )
+                return http.server.BaseHTTPRequestHandler.date_time_string(self, (timestamp or time.time()) + ahead)
 
             def answer(self, status, body=b""):
                 self.send_response(status)

@@ -3,10 +3,13 @@
 import concurrent.futures
 import hashlib
 import http.server
+import itertools
 import re
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import requests
@@ -18,6 +21,7 @@ from harness.faulty_store import FaultyStore
 from harness.nginx import Nginx
 from harness.objects import ObjectStore
 from harness.order import SECONDS, longest_first, unit
+from harness.rows import left_out
 from harness.wire import Wire, until
 
 PART = 5 * MIB
@@ -71,6 +75,7 @@ def bucket(engine, bucket_name):
     engine.wipe(bucket_name)
 
 
+@pytest.mark.nightly
 def test_a_store_keeps_the_uploads_of_boto3(engine, bucket, tmp_path):
     digest = write_file(tmp_path / "file", 20 * MIB + 7, seed=1)
     engine.upload(tmp_path / "file", "a/b c", bucket=bucket)
@@ -230,6 +235,7 @@ def check_requests(engine, proxy, bucket, tmp_path):
     assert proxy.count() == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "fault",
     [
@@ -529,3 +535,42 @@ def test_the_reference_upload(engine, bucket, tmp_path):
     assert hash_file(tmp_path / "file") == digest
     ObjectStore(engine.url, engine.access_key, engine.secret_key).upload(tmp_path / "file", "k", bucket=bucket)
     assert engine.object_hash("k", bucket) == (digest, 9 * MIB)
+
+
+# Which rows of a table are in the gate
+
+
+@dataclass(eq=False)
+class Row:
+    nodeid: str
+    params: dict
+    mark: object
+
+    @property
+    def callspec(self):
+        return SimpleNamespace(id=self.nodeid.split("[")[1][:-1], params=self.params)
+
+    def get_closest_marker(self, name):
+        return self.mark if name == "rows" else None
+
+
+def table(mark, *axes):
+    rows = itertools.product(*axes)
+    return [Row(f"test_x.py::test[{'-'.join(row)}]", dict(enumerate(row)), mark) for row in rows]
+
+
+def test_the_gate_has_each_value_of_each_parameter():
+    rows = table(pytest.mark.rows.mark, "abcd", "xyz", "12")
+    left = left_out([*rows, *table(None, "ab", "xy")])
+    kept = [row for row in rows if row not in left]
+    assert len(kept) == 4 and len(left) == len(rows) - 4
+    assert {value for row in kept for value in row.params.items()} == {
+        value for row in rows for value in row.params.items()
+    }
+
+
+def test_the_gate_has_the_rows_that_a_mark_names():
+    rows = table(pytest.mark.rows("a-x", "b-y").mark, "ab", "xy")
+    assert [row.callspec.id for row in left_out(rows)] == ["a-y", "b-x"]
+    with pytest.raises(ValueError, match="no row has the id c-z"):
+        left_out(table(pytest.mark.rows("a-x", "c-z").mark, "ab", "xy"))

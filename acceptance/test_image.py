@@ -74,6 +74,7 @@ def test_what_is_in_it(image):
     assert (image / "data").stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.nightly
 def test_its_size(image):
     """As docs/install.md says; of a release, because a debug build is three times as large."""
     if any((image / "opt").glob("*")):

@@ -174,6 +174,7 @@ def files_of(world, subject):
     return [one for one in world.uploads(subject) if one["length"] != len(COMPANION.data)]
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize(("way", "case", "kind", "file"), ROWS)
 def test_a_limit_holds(world, way, case, kind, file):
     subject = f"u{world.next()}"

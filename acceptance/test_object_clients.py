@@ -103,6 +103,16 @@ def case(request, gateways, tmp_path, monkeypatch, certificate):
     return CLIENTS[name](place), link, prefix
 
 
+@pytest.mark.rows(
+    "boto3-path-tls-store",
+    "awscli-path-plain-disk",
+    "s3cmd-virtual-plain-store",
+    "oss2-virtual-tls-disk",
+    "oss2-v4-cname-plain-disk",
+    "oss-v2-path-plain-disk",
+    "cos-cname-tls-store",
+    "coscmd-virtual-plain-disk",
+)
 def test_objects_are_uploaded_downloaded_and_removed(case, tmp_path):
     client, _, prefix = case
     files = {f"{prefix}é 漢字+1 (2)~.bin": SMALL, f"{prefix}large.mp4": LARGE}
@@ -118,6 +128,13 @@ def test_objects_are_uploaded_downloaded_and_removed(case, tmp_path):
     assert client.sizes(prefix) == {}
 
 
+@pytest.mark.rows(
+    "boto3-path-tls-store",
+    "awscli-path-plain-disk",
+    "oss2-virtual-tls-disk",
+    "oss-v2-path-plain-disk",
+    "coscmd-virtual-plain-disk",
+)
 def test_an_interrupted_upload_continues(case, tmp_path):
     """The link goes down in the middle of a part; later the same client repeats the upload."""
     client, link, prefix = case

@@ -130,6 +130,7 @@ def test_an_upload_that_is_aborted_leaves_nothing(relay):
     relay.assert_nothing_left()
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize(
     ("operation", "fault"),
     [

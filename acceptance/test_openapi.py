@@ -121,7 +121,7 @@ def check_by_schemathesis(server, tmp_path, quick, report, ids):
         tokens = [url.rsplit("/", 1)[1] for url in urls]
         parameters = {"path.id": [upload_id(url) for url in urls], "path.upload": tokens}
         (tmp_path / "schemathesis.toml").write_text(f"[parameters]\n{toml(parameters)}")
-    examples = 5 if quick else 25
+    examples = 3 if quick else 25
     done = subprocess.run(
         [
             *(command, "run", str(DOCUMENT), "--url", server.url, "-H", f"Authorization: Bearer {server.admin_key}"),

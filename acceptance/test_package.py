@@ -52,6 +52,7 @@ def package(tmp_path_factory):
     )
 
 
+@pytest.mark.nightly
 def test_what_it_says_of_itself(package):
     version = run("--version").stdout.strip()
     assert package.fields["Version"] == version.replace("-", "~", 1)
@@ -184,6 +185,7 @@ def test_its_settings_are_those_of_a_first_start(package, system):
     assert "#SLUICE_PUBLIC_URL=https://uploads.example.com" in lines
 
 
+@pytest.mark.nightly
 def test_the_same_program_makes_the_same_package(package, tmp_path):
     environment = os.environ | {"PACKAGE_LEVEL": "0", "SOURCE_DATE_EPOCH": "1700000000"}
     subprocess.run([ROOT / "scripts/package", BINARY, tmp_path], env=environment, check=True, capture_output=True)

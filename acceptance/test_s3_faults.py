@@ -105,6 +105,7 @@ def named(fault):
     return f"{type(fault).__name__}({values[:40]})"
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("fault", FAULTS, ids=named)
 @pytest.mark.parametrize("part", [1, 2, 4])
 def test_a_part_fails_once(relay, part, fault):
@@ -115,6 +116,7 @@ def test_a_part_fails_once(relay, part, fault):
     assert_whole(relay, url, data)
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("fault", FAULTS, ids=named)
 @pytest.mark.parametrize(
     "operation",
@@ -217,6 +219,7 @@ def test_a_changed_byte_of_a_small_object_is_detected(relay, size):
     assert_whole(relay, url, data)
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("size", [1000, MIB, 3 * PART + 5])
 @pytest.mark.parametrize("engine", ["rgw", "swift_s3"])
 def test_a_changed_byte_is_refused_by_the_store(make_relay, request, engine, size):
@@ -368,6 +371,7 @@ def test_a_slow_completion_beyond_the_wait(make_relay):
     assert relay.proxy.count("CompleteMultipartUpload") == 1
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
 @pytest.mark.parametrize("killed", [False, True], ids=["alive", "killed"])
 @pytest.mark.parametrize("aborts", [False, True], ids=["no abort", "abort"])
@@ -413,6 +417,7 @@ def test_an_error_in_a_successful_response(relay, code, takes_effect):
     assert_whole(relay, url, data)
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize(
     "fault",
     [
@@ -510,6 +515,7 @@ def test_a_creation_that_takes_effect_after_its_process_was_killed(relay):
     assert_whole(relay, url, data)
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize(
     ("operation", "after", "first"),
     [
@@ -849,6 +855,7 @@ def with_database(make_relay, postgres):
     return make_relay(database=postgres.make_database())
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("event", ["restart", "kill", "cut connections", "pause"])
 @pytest.mark.parametrize("moment", ["between", "in a patch"])
 def test_something_happens_to_the_database(with_database, postgres, event, moment):

@@ -57,6 +57,7 @@ def send(api, url, data, step, offset=0):
 # Ways to upload
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("size", SIZES)
 def test_one_patch(relay, size):
     data = content(size, size + 1)
@@ -69,6 +70,7 @@ def test_one_patch(relay, size):
     assert relay.proxy.count("GetObject") <= 1
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("step", [700 * KIB, MIB, 3 * MIB, PART, PART + 1, 12 * MIB], ids=str)
 def test_patches_below_and_above_the_size_of_a_part(relay, step):
     data = content(17 * MIB + 13, 1)
@@ -86,6 +88,7 @@ def test_patches_of_random_size(ceph):
     assert_whole(ceph, url, data)
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("size", [0, 1, PART, 2 * PART + 1])
 def test_the_length_is_declared_later(relay, size):
     data = content(size, 3)
@@ -146,6 +149,7 @@ def test_a_form_and_a_plain_upload(ceph):
     ceph.assert_stored(digest_and_size(first), digest_and_size(second))
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("client", [*CLIENTS, "aiotus in parallel", "tus.py from a pipe"])
 def test_unmodified_clients(relay, tmp_path, client):
     path = tmp_path / "file.bin"
@@ -272,6 +276,7 @@ def test_names_of_objects(make_relay):
 # Cuts and restarts
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("sent", [1, MIB, PART, PART + 1, 2 * PART + 3 * MIB])
 def test_bytes_before_a_broken_connection_are_kept(relay, sent):
     data = content(4 * PART, 16)
@@ -307,6 +312,7 @@ def test_each_patch_reaches_a_new_process(ceph, ending):
 # Concatenation
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize(
     "sizes",
     [
@@ -349,6 +355,7 @@ def test_concatenation(relay, sizes):
 # Downloads
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize(
     ("value", "first", "last"),
     [
@@ -439,6 +446,7 @@ def test_a_redirect_to_the_store(make_relay):
 # Removal
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("stage", ["created", "tail", "parts", "parts and tail", "complete", "one object"])
 def test_deleted_uploads_leave_nothing(relay, stage):
     data = content(3 * PART, 40)

@@ -129,6 +129,7 @@ def wait_until_stored(server, crowd):
             until(lambda slow=slow: offset(slow) == slow.sent, timeout=60)
 
 
+@pytest.mark.rows("chunked")
 @pytest.mark.parametrize("framing", ["content-length", "chunked", "checksum"])
 def test_a_thousand_slow_uploaders(make_server, report, framing):
     server = make_server().start()

@@ -363,6 +363,7 @@ def test_the_database_continues_after_its_log_failed(start, kind, number):
     world.check_all()
 
 
+@pytest.mark.rows("pwrite")
 @pytest.mark.parametrize("kind", ["pwrite", "fdatasync"])
 def test_a_checkpoint_that_fails_loses_nothing(start, kind):
     """Transactions stay in the log until its content is in the database."""

@@ -516,6 +516,7 @@ def chunked(pieces, trailer=b""):
     return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n" + trailer + b"\r\n"
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("size", [6, 3 * MIB])
 def test_a_checksum_in_a_trailer(server, api, algorithm, size):

@@ -79,6 +79,7 @@ def upload(client, url, key, method, mode, path, *fields):
     return [int(status) for status in statuses.split()], int(sent), answer
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("mode", ["data", "file", "body", "stream"])
 @pytest.mark.parametrize(

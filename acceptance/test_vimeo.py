@@ -46,6 +46,7 @@ def client(server):
 # PyVimeo
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("size", [1, 5 * MIB + 1])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_pyvimeo_uploads(server, make_file, version, size):

@@ -207,6 +207,7 @@ def service(cloud, accept="application/vnd.vimeo.*+json;version=3.4", account=AC
     return Plain(SimpleNamespace(url=cloud.url), account, accept)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", NEW)
 def test_the_service_in_these_tests_serves_pyvimeo(cloud, make_file, version):
     sdk = PyVimeo(SimpleNamespace(url=cloud.url), version, ACCOUNT)

@@ -87,9 +87,7 @@ def head(client, link):
 
 
 def patch(client, link, offset, data):
-    return requests.patch(
-        at(client, link), data=data, headers=TUS_PATCH | {"Upload-Offset": str(offset)}, timeout=60
-    )
+    return requests.patch(at(client, link), data=data, headers=TUS_PATCH | {"Upload-Offset": str(offset)}, timeout=60)
 
 
 def put(client, link, data=b"", content_range=None):
@@ -161,6 +159,7 @@ def served(node):
 # PyVimeo
 
 
+@pytest.mark.rows("1.1.2", "0.3.10")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_pyvimeo_meets_another_node_with_each_request(cluster, front, clients, make_file, version):
     calls = [served(node) for node in cluster.nodes]

@@ -65,7 +65,7 @@ package enum HealthCheck {
     private static func address(of settings: Settings) throws(SystemError) -> SocketAddress {
         let listen = settings.general.gateway.listen
         if let path = listen.unixPath { return SocketAddress(unixPath: path) }
-        return try SocketAddress(resolving: host(of: listen), port: listen.port)
+        return try SocketAddress(resolving: listen.onThisMachine.host, port: listen.port)
     }
 
     /// Status and body of a response after which the connection was closed.
@@ -81,7 +81,7 @@ package enum HealthCheck {
     private static func server(of settings: Settings) -> LocalServer {
         let gateway = settings.general.gateway
         // A connection to an address of this machine comes from the same one.
-        let host = host(of: gateway.listen)
+        let host = gateway.listen.onThisMachine.host
         let tls = settings.general.tls
         // Its own, because it has no other that could be one of these authorities.
         let own = tls.clientAuthorities == nil ? nil : tls.files.first.map { (path: $0.certificate, key: $0.key) }
@@ -93,20 +93,10 @@ package enum HealthCheck {
         )
     }
 
-    private static func host(of listen: ListenAddress) -> String {
-        switch listen.host {
-        // Those that mean all of this machine.
-        case "0.0.0.0": "127.0.0.1"
-        case "::": "::1"
-        default: listen.host
-        }
-    }
-
     static func url(of settings: Settings, path: String) -> String {
         let listen = settings.general.gateway.listen
         let scheme = settings.general.tls.certificate == nil ? "http" : "https"
         if listen.unixPath != nil { return "\(scheme)://localhost\(path)" }
-        let host = host(of: listen)
-        return "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(listen.port)\(path)"
+        return "\(scheme)://\(listen.onThisMachine)\(path)"
     }
 }

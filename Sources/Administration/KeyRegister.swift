@@ -29,7 +29,7 @@ package struct KeyRegister: Sendable {
 
     package func close() {
         opened.close()
-        sink.flush(within: 2)
+        sink.flush(within: .seconds(2))
     }
 
     /// Creates a key.

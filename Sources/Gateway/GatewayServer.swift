@@ -127,20 +127,28 @@ package struct GatewayServer: Sendable {
         }
     }
 
-    /// Address of the gateway on this machine: a URL with the base path, or `unix:` and the path of the socket.
+    /// Where the gateway listens: a URL with the base path, or `unix:` and the path of the socket.
+    package var listenURL: String { url(of: server.address) + (server.address.unixPath == nil ? basePath : "") }
+
+    /// The same for a client on this machine.
     package var localURL: String {
-        server.address.unixPath == nil ? url(of: server) + basePath : url(of: server)
+        server.address.unixPath == nil ? localURL(of: server) + basePath : listenURL
     }
 
     /// Where it is served; empty for the root.
     package var basePath: String { settings.general.gateway.basePath?.description ?? "" }
 
     /// Address of the object endpoint on this machine, or `nil`.
-    package var objectURL: String? { parts.objects.listeners.first.map(url) }
+    package var objectURL: String? { parts.objects.listeners.first.map(localURL) }
 
-    private func url(of server: HTTPServer) -> String {
-        if server.address.unixPath != nil { return server.address.host }
-        return (settings.general.tls.certificate == nil ? "http" : "https") + "://" + server.address.description
+    private func localURL(of server: HTTPServer) -> String {
+        let local = ListenAddress(host: server.address.host, port: server.address.port).onThisMachine
+        return url(of: SocketAddress(host: local.host, port: local.port))
+    }
+
+    private func url(of address: SocketAddress) -> String {
+        if address.unixPath != nil { return address.host }
+        return (settings.general.tls.certificate == nil ? "http" : "https") + "://" + address.description
     }
 
     /// Serves until SIGTERM or SIGINT, then shuts down gracefully.
@@ -208,8 +216,8 @@ package struct GatewayServer: Sendable {
 
     /// Unread output is lost after a moment, so that it does not keep the process from exiting.
     private func flush(_ output: LogSink) {
-        sink.flush(within: 2)
-        output.flush(within: 0.5)
+        sink.flush(within: .seconds(2))
+        output.flush(within: .milliseconds(500))
     }
 }
 

@@ -14,6 +14,15 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
 
     package var unixPath: String? { SocketAddress(host: host, port: port).unixPath }
 
+    /// Where a client on this machine finds it: `0.0.0.0` and `::` mean all of its addresses, and are none to connect to.
+    package var onThisMachine: ListenAddress {
+        switch host {
+        case "0.0.0.0": ListenAddress(host: "127.0.0.1", port: port)
+        case "::": ListenAddress(host: "::1", port: port)
+        default: self
+        }
+    }
+
     /// The address in `text`; `nil` unless it has a host and a port, or an absolute path.
     package init?(_ text: some StringProtocol) {
         if let path = SocketAddress(host: String(text), port: 0).unixPath {

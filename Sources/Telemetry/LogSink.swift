@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Synchronization
+internal import SystemIO
 
 /// Writes log lines to a descriptor on its own thread, so that no caller ever waits for the log's reader.
 ///
@@ -12,13 +12,13 @@ package final class LogSink: @unchecked Sendable {
     /// Maximum bytes waiting to be written; as many more may be in the current write.
     package static let room = 4 << 20
     /// How long non-urgent lines are buffered.
-    private static let delay = 0.1
+    private static let delay = Duration.milliseconds(100)
 
     private let descriptor: Int32
     private let room: Int
     /// Formats the line that reports lost lines.
     private let lossLine: @Sendable (UInt64) -> String
-    private let condition = NSCondition()
+    private let condition = MonotonicCondition()
     private var pending: [UInt8] = []
     private var pendingLines: UInt64 = 0
     /// Lines lost since the last one in `pending`.
@@ -46,11 +46,11 @@ package final class LogSink: @unchecked Sendable {
     }
 
     /// Number of lines lost since the start.
-    package var lostCount: UInt64 { locked { lost } }
+    package var lostCount: UInt64 { condition.locked { lost } }
 
     /// Takes one line, with or without its line feed, or drops it; never waits.
     package func append(_ line: String, isUrgent: Bool) {
-        locked {
+        condition.locked {
             if !hasThread { startThread() }
             // Once a line is dropped, so are all others until the backlog is on its way, because the loss is reported
             // in one place.
@@ -71,21 +71,15 @@ package final class LogSink: @unchecked Sendable {
     }
 
     /// Returns when everything appended before the call was written, or the time is over; the rest may be lost.
-    package func flush(within seconds: Double) {
-        let end = Date(timeIntervalSinceNow: seconds)
-        locked {
+    package func flush(within time: Duration) {
+        let end = MonotonicClock.deadline(after: time)
+        condition.locked {
             isUrgent = true
             condition.broadcast()
             while !isBroken, isWriting || pendingLines > 0 || unreported > 0 {
                 if !condition.wait(until: end) { return }
             }
         }
-    }
-
-    private func locked<Result>(_ body: () -> Result) -> Result {
-        condition.lock()
-        defer { condition.unlock() }
-        return body()
     }
 
     /// The thread lives until the process ends, and so do the callers that log.
@@ -101,9 +95,9 @@ package final class LogSink: @unchecked Sendable {
 
     /// Waits for lines and writes them.
     private func writeNext() {
-        let (bytes, lines, reported): ([UInt8], UInt64, UInt64) = locked {
+        let (bytes, lines, reported): ([UInt8], UInt64, UInt64) = condition.locked {
             while pendingLines == 0, unreported == 0 { condition.wait() }
-            let end = Date(timeIntervalSinceNow: Self.delay)
+            let end = MonotonicClock.deadline(after: Self.delay)
             while !isUrgent, unreported == 0 {
                 if !condition.wait(until: end) { break }
             }
@@ -114,7 +108,7 @@ package final class LogSink: @unchecked Sendable {
             return (pending + notice, pendingLines, unreported)
         }
         let isWritten = write(bytes)
-        locked {
+        condition.locked {
             isWriting = false
             isBroken = !isWritten
             if !isWritten {
@@ -125,7 +119,7 @@ package final class LogSink: @unchecked Sendable {
             condition.broadcast()
         }
         // The reader is gone: do not retry for every line.
-        if !isWritten { Thread.sleep(forTimeInterval: Self.delay) }
+        if !isWritten { Thread.sleep(forTimeInterval: 0.1) }
     }
 
     /// - Returns: Whether all bytes were written. A failure to log never stops the caller.

@@ -39,16 +39,21 @@ enum Greeting {
             )
         case .existing: key = "$SLUICE_API_KEY"
         }
-        lines.append("listening on \(gateway.localURL)")
+        lines.append("listening on \(gateway.listenURL)")
         if let url = gateway.objectURL { lines.append("the object endpoint for S3 clients is at \(url)") }
         if let key {
+            let authorization = "-H \"Authorization: Bearer \(key)\""
+            let address = address(gateway, loaded)
             lines += [
-                "Try:",
-                "  curl -sS -X POST -H \"Authorization: Bearer \(key)\" \(address(gateway, loaded))/v1/tencent/signatures",
+                "Upload a file:",
+                "  echo Hello | curl -sS -T - \(authorization) \(address)/v1/media/hello.txt",
+                "Mint a signature for an SDK, here Tencent's:",
+                "  curl -sS -X POST \(authorization) \(address)/v1/tencent/signatures",
             ]
         }
         if let url = gateway.objectURL, loaded.values.object.listen?.unixPath == nil, let pair = gateway.firstPair {
             lines += [
+                "Upload with an S3 client:",
                 "  AWS_ACCESS_KEY_ID=\(pair.accessKeyID) AWS_SECRET_ACCESS_KEY=\(pair.secretAccessKey) \\",
                 "    aws --region \(loaded.values.object.region) --endpoint-url \(url) s3 cp FILE "
                     + "s3://\(loaded.values.object.buckets.first ?? "BUCKET")/FILE",

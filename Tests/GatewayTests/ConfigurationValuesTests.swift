@@ -64,6 +64,17 @@ struct ConfigurationValuesTests {
     }
 
     @Test(
+        "a client on this machine connects to an address of its own",
+        arguments: [
+            ("0.0.0.0:8080", "127.0.0.1:8080"), ("[::]:1", "[::1]:1"), ("192.0.2.1:1", "192.0.2.1:1"),
+            ("unix:/run/sluice.sock", "unix:/run/sluice.sock"),
+        ]
+    )
+    func onThisMachine(listen: String, connect: String) throws {
+        #expect(try #require(ListenAddress(listen)).onThisMachine.description == connect)
+    }
+
+    @Test(
         "anything else is no listen address",
         arguments: [
             "", ":8080", "8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:+1",

@@ -39,7 +39,7 @@ struct LogSinkTests {
     private static func flush(_ sink: LogSink) async {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread {
-                sink.flush(within: 60)
+                sink.flush(within: .seconds(60))
                 continuation.resume()
             }
         }
@@ -56,7 +56,7 @@ struct LogSinkTests {
         let count = 10_000
         let filler = String(repeating: "x", count: 100)
         for number in 0..<count { sink.append("\(number) \(filler)", isUrgent: number.isMultiple(of: 3)) }
-        sink.flush(within: 0.05)
+        sink.flush(within: .milliseconds(50))
         #expect(sink.lostCount > UInt64(count / 2))
 
         let read = pipe.read()
