@@ -1,4 +1,5 @@
 import Signing
+import SluiceTesting
 import Testing
 
 @testable import ObjectGrants
@@ -397,11 +398,54 @@ struct PolicyTests {
         #expect(WildcardPattern(pattern).matches(text) == matches)
     }
 
-    @Test("adversarial patterns match quickly")
+    /// By the definition, in time that can grow beyond all bounds.
+    private static func slowly(_ pattern: ArraySlice<Unicode.Scalar>, _ text: ArraySlice<Unicode.Scalar>) -> Bool {
+        guard let first = pattern.first else { return text.isEmpty }
+        if first == "*" {
+            return slowly(pattern.dropFirst(), text) || !text.isEmpty && slowly(pattern, text.dropFirst())
+        }
+        guard let character = text.first, first == "?" || first == character else { return false }
+        return slowly(pattern.dropFirst(), text.dropFirst())
+    }
+
+    @Test("wildcards match by their definition, whatever the characters")
+    func anyWildcards() {
+        var random = SeededGenerator(seed: 38)
+        let letters: [Unicode.Scalar] = ["a", "b", "é", "\u{301}", "日", "😀", "è"]
+        for round in 0..<20_000 {
+            let some = Array(letters.prefix(1 + round % letters.count))
+            func text(_ choices: [Unicode.Scalar], upTo most: Int) -> [Unicode.Scalar] {
+                (0..<Int.random(in: 0...most, using: &random)).compactMap { _ in choices.randomElement(using: &random) }
+            }
+            // Some are longer than a word of the automaton.
+            let filler = [Unicode.Scalar](repeating: "a", count: round % 10 == 0 ? 61 : 0)
+            var pattern: [Unicode.Scalar] = round % 2 == 0 ? [] : ["*"]
+            pattern += filler
+            pattern += text(some + ["*", "*", "?"], upTo: 7)
+            let subject = filler + text(some, upTo: 9)
+            let texts = [pattern, subject].map { scalars in
+                var text = String.UnicodeScalarView()
+                text.append(contentsOf: scalars)
+                return String(text)
+            }
+            let expected = Self.slowly(pattern[...], subject[...])
+            #expect(WildcardPattern(texts[0]).matches(texts[1]) == expected, "\(texts)")
+        }
+    }
+
+    @Test("no pattern of the longest policy costs more than a few thousand steps for the longest key")
     func hostilePattern() {
-        // Trying all combinations would take longer than a lifetime.
-        #expect(
-            !WildcardPattern(String(repeating: "a*", count: 500) + "b").matches(String(repeating: "a", count: 1000))
-        )
+        let key = String(repeating: "a", count: 1024)
+        let patterns = [
+            "*" + String(repeating: "a", count: 500) + "b", "*" + String(repeating: "a", count: 2000) + "*",
+            String(repeating: "a*", count: 1000) + "b", String(repeating: "*?", count: 1000) + "b",
+            "*" + String(repeating: "a?", count: 256) + "b*", String(repeating: "?", count: 1000) + "*b",
+            String(repeating: "*" + String(repeating: "a", count: 100) + "b", count: 20),
+        ]
+        for pattern in patterns {
+            var steps = 0
+            #expect(!WildcardPattern(pattern).matches(key, counting: &steps))
+            #expect(steps <= 1024 * (pattern.utf8.count / 64 + 2), "\(pattern.prefix(20))")
+        }
     }
 }
