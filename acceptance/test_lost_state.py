@@ -21,6 +21,11 @@ def mark(data):
     return json.loads((data / "store").read_text())
 
 
+def ready(server):
+    answer = API(server.url, None).get("/readyz", key=None)
+    return answer.status_code, answer.json().get("code")
+
+
 def remove_state(data):
     for path in data.glob("state.sqlite*"):
         path.unlink()
@@ -217,3 +222,63 @@ def test_after_a_clean_stop_the_file_is_a_complete_copy(on_file, tmp_path):
     assert API(server.url, server.admin_key).get(f"/media/{identifier}").content == b"abc"
     server.stop()
     assert re.fullmatch("[0-9a-f]{32}", mark(server.data)["id"])
+
+
+# Under a gateway that serves
+
+
+def test_a_gateway_is_not_ready_while_directories_of_blobs_are_gone(on_file):
+    """Such as after a mount that was lost, or a clean-up of the wrong directory."""
+    server = on_file().start()
+    api = API(server.url, server.admin_key)
+    for number in range(3):
+        api.uploaded(content(1000, number))
+    assert ready(server) == (200, None)
+    moved = server.data.parent / "moved"
+    for name in ("blobs", "*"):
+        moved.mkdir()
+        taken = [server.data / name] if name == "blobs" else list((server.data / "blobs").iterdir())
+        for path in taken:
+            path.rename(moved / path.name)
+        assert ready(server)[0] == 503
+        assert api.get("/healthz", key=None).status_code == 200
+        assert str(server.data) not in api.get("/readyz", key=None).text
+        for path in moved.iterdir():
+            path.rename((server.data if name == "blobs" else server.data / "blobs") / path.name)
+        moved.rmdir()
+        assert ready(server) == (200, None)
+    server.stop()
+
+
+def test_a_gateway_whose_storage_was_replaced_is_not_ready_and_removes_nothing(on_file):
+    server = on_file(environment={"SLUICE_UPLOADS_SWEEP_EVERY": "1s"}).start()
+    api = API(server.url, server.admin_key)
+    kept = api.uploaded(content(1000, 1))
+    before, own = blobs(server.data), mark(server.data)
+    until(lambda: mark(server.data)["epoch"] > own["epoch"])
+    text = (server.data / "store").read_text()
+    for wrong, code in (
+        (None, "storage_unknown"),
+        (json.dumps(mark(server.data) | {"id": "0" * 32}), "other_pair"),
+        (json.dumps(mark(server.data) | {"epoch": 10**6}), "state_older"),
+    ):
+        if wrong is None:
+            (server.data / "store").unlink()
+        else:
+            (server.data / "store").write_text(wrong)
+        assert ready(server) == (503, code)
+        # Something to record: without it, the mark would not change anyway.
+        api.created(5)
+        swept = swept_count(api)
+        until(lambda swept=swept: swept_count(api) > swept + 1)
+        assert ready(server) == (503, code)
+        assert not (server.data / "store").exists() if wrong is None else mark(server.data) == json.loads(wrong)
+        assert before <= blobs(server.data)
+        (server.data / "store").write_text(text)
+        assert ready(server) == (200, None)
+    assert api.get(f"/media/{kept}").content == content(1000, 1)
+    server.stop()
+
+
+def swept_count(api):
+    return int(re.search(r"^sluice_sweeps_total (\d+)", api.get("/metrics").text, re.MULTILINE)[1])

@@ -55,6 +55,8 @@ package final class DiskStorage: MarkedStorage {
         self.pool = pool
         self.boot = boot
         self.checkpointInterval = checkpointInterval
+        // What cannot be listed now, `check` reports.
+        _ = try? shards.lost(in: directory, anchored(.onCallingThread))
     }
 
     package var isDurableAtEndOnly: Bool { true }
@@ -187,12 +189,19 @@ package final class DiskStorage: MarkedStorage {
 
     /// Writes one block and removes it, to detect a full, read-only or broken file system.
     package func check() async throws(UploadError) {
-        try await onPool { storage, io throws(SystemError) in
+        let lost = try await onPool { storage, io throws(SystemError) in
             let path = storage.directory.probePath
             let file = try io.open(path, O_WRONLY | O_CREAT | O_TRUNC)
             let (_, failure) = io.write([UInt8](repeating: 0x53, count: 4096), to: file, at: 0)
             try io.remove(path)
             if let failure { throw failure }
+            return try storage.shards.lost(in: storage.directory, io)
+        }
+        guard lost.isEmpty else {
+            throw UploadError(
+                .storageFailure,
+                "\(lost.count) directories of `blobs` in the data directory are gone, with the uploads in them."
+            )
         }
     }
 

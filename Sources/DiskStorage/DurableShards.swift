@@ -11,6 +11,8 @@ final class DurableShards: Sendable {
     }
 
     private let contents = Mutex(Contents())
+    /// All that were there at some time; none is ever removed.
+    private let seen = Mutex<Set<String>>([])
 
     /// Creates the directory of a shard if it is missing, and makes its name durable.
     func make(_ shard: String, in directory: DataDirectory, _ io: BlockingIO) throws(SystemError) {
@@ -26,6 +28,15 @@ final class DurableShards: Sendable {
         contents.withLock { contents in
             contents.names.formUnion(names)
             contents.isListed = true
+        }
+    }
+
+    /// The shards that were there before and are gone, with all blobs in them; the next call looks again.
+    func lost(in directory: DataDirectory, _ io: BlockingIO) throws(SystemError) -> Set<String> {
+        let found = try directory.shards(io)
+        return seen.withLock { seen in
+            seen.formUnion(found)
+            return seen.subtracting(found)
         }
     }
 

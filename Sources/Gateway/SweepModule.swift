@@ -37,8 +37,10 @@ private struct SweepingService: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
-                let report = await service.run()
+                var report = SweepReport()
                 do throws(UploadError) {
+                    // In another storage the records do not show what may be removed.
+                    if try await binding?.compare() == nil { report = await service.run() }
                     try await binding?.advance()
                 } catch {
                     logger.warning("the mark of the storage was not renewed", metadata: ["error": "\(error.message)"])

@@ -12,8 +12,9 @@ internal import UploadModel
 struct OperationsAPI: Sendable {
     let state: any StateHealth
     let storage: any BlobStorage
-    /// Why state and storage do not belong together; `nil` if they do.
+    /// Why state and storage did not belong together at the start; `nil` if they did.
     let mismatch: StoreMismatch?
+    let binding: StoreBinding
     let drain: Drain
     let metrics: MetricsRegistry
     let access: Access
@@ -54,15 +55,26 @@ struct OperationsAPI: Sendable {
     /// Whether clients should come here: state and storage can be read and written now, and no shutdown is under way.
     private func readiness() async throws(Problem) -> Response {
         if drain.isUnderWay { throw Self.notReady("this node shuts down") }
-        if let mismatch { throw Problem(503, mismatch.rawValue, "not ready: \(mismatch.description)") }
+        if let mismatch { throw Self.notReady(mismatch) }
+        // Another storage may have taken the place of ours, or nothing.
+        let since: StoreMismatch?
         do throws(UploadError) {
             try await state.check()
             try await storage.check()
+            since = try await binding.compare()
         } catch {
             access.observer.observe(.failed(nil, error))
             throw Self.notReady(error.message)
         }
+        if let since {
+            access.observer.observe(.failed(nil, UploadError(.storageFailure, since.description)))
+            throw Self.notReady(since)
+        }
         return JSONResponse.response(200, ["status": "ready"])
+    }
+
+    private static func notReady(_ mismatch: StoreMismatch) -> Problem {
+        Problem(503, mismatch.rawValue, "not ready: \(mismatch.description)")
     }
 
     private static func notReady(_ reason: String) -> Problem {

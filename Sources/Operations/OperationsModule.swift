@@ -14,6 +14,7 @@ package struct OperationsModule: GatewayModule {
                 state: context.state,
                 storage: context.storage,
                 mismatch: context.mismatch,
+                binding: context.binding,
                 drain: context.drain,
                 metrics: context.metrics,
                 access: context.access,

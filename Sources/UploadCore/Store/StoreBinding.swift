@@ -51,9 +51,12 @@ package final class StoreBinding: Sendable {
     ///
     /// A copy of the state can be detected by what was recorded after it was made, so detection lags by at most the
     /// time between two calls.
+    ///
+    /// - Throws: `.storageFailure` if they are no pair any more: a storage in the place of ours must not get its mark.
     package func advance() async throws(UploadError) {
         let count = try await state.eventCount()
         guard eventCount.withLock({ $0 != count }) else { return }
+        if let mismatch = try await compare() { throw UploadError(.storageFailure, mismatch.description) }
         try await renew()
         eventCount.withLock { $0 = count }
     }
