@@ -6,8 +6,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import requests
 
 from harness.api import API, TUS, checksum, field_problem, problem, tus_error, tus_patch, upload_id
+from harness.daemon import free_port
 from harness.data import KIB, MIB, content, sha256
 from harness.wire import Wire, head, until
 
@@ -348,3 +350,78 @@ def test_the_draft_and_plain_uploads_have_quotas(server, api, user):
     assert answer.status == 403 and b"quota_exceeded" in answer.body
     assert one.used[0] == 0
     assert api.request("OPTIONS", "/files", headers=TUS).status_code == 204
+
+
+PIECES = [b"x" * 100] * 3
+
+
+def chunked(method, path, **fields):
+    """A whole upload in one request, with neither a length of the content nor one of the upload."""
+
+    def send(server, one):
+        named = {"Authorization": f"Bearer {one.token}", "Content-Type": "video/mp4"} | {
+            name.replace("_", "-"): value for name, value in fields.items()
+        }
+        return requests.request(method, server.url + path, data=iter(PIECES), headers=named, timeout=60)
+
+    return send
+
+
+def chunked_form(server, one):
+    text = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.mp4"\r\n\r\n'
+    named = {"Authorization": f"Bearer {one.token}", "Content-Type": "multipart/form-data; boundary=b"}
+    parts = iter([text, *PIECES, b"\r\n--b--\r\n"])
+    return requests.post(f"{server.url}/files", data=parts, headers=named, timeout=60)
+
+
+WAYS = {
+    "tus": chunked(
+        "POST",
+        "/files",
+        Tus_Resumable="1.0.0",
+        Upload_Defer_Length="1",
+        Content_Type="application/offset+octet-stream",
+    ),
+    "plain": chunked("POST", "/v1/media"),
+    "put": chunked("PUT", "/v1/media/a.mp4"),
+    "form": chunked_form,
+}
+
+
+@pytest.mark.parametrize("limit", ["storedBytes", "periodBytes"])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_quota_refuses_is_no_upload_of_the_period(server, api, user, way, limit):
+    """The same as for an upload whose length is known, which is refused before it begins."""
+    one = user(periodUploads=2, **{limit: 250})
+    for _ in range(3):
+        answer = WAYS[way](server, one)
+        assert answer.status_code in (403, 429), (answer.status_code, answer.text)
+        until(lambda: one.quota["used"]["openUploads"] == 0)
+        assert one.quota["used"]["periodUploads"] == 0
+        if limit == "periodBytes":
+            one.limit(periodUploads=2, periodBytes=one.quota["used"]["periodBytes"] + 250)
+    one.limit(periodUploads=2)
+    for number in range(2):
+        assert WAYS[way](server, one).status_code in (200, 201)
+        assert one.quota["used"]["periodUploads"] == number + 1
+    assert WAYS[way](server, one).status_code in (403, 429)
+
+
+@pytest.mark.parametrize("vendor", ["aliyun", "tencent"])
+def test_chunked_objects_that_a_quota_refuses_are_no_uploads_of_the_period(make_server, vendor):
+    server = make_server(environment={"SLUICE_OBJECT_LISTEN": f"127.0.0.1:{free_port()}"}).start()
+    api = API(server.url, server.admin_key)
+    one = User(api, storedBytes=250, periodUploads=2)
+
+    def put():
+        wanted = {"format": vendor, "bucket": "uploads", "key": f"{one.name}/a.mp4", "subject": one.name}
+        signed = api.post("/v1/presigned-urls", wanted).json()
+        return requests.put(signed["url"], data=iter(PIECES), headers=signed["headers"], timeout=60)
+
+    for _ in range(3):
+        answer = put()
+        assert answer.status_code == 400 and "QuotaExceeded" in answer.text, answer.text
+        assert one.used == (0, 0, one.used[2], 0)
+    one.limit(storedBytes=1000, periodUploads=2)
+    assert [put().status_code for _ in range(3)] == [200, 200, 400]
+    server.stop()

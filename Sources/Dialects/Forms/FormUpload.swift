@@ -209,7 +209,7 @@ struct FormUpload {
             )
             return Media(of: try await handler.service.finished(complete))
         } catch {
-            await handler.service.discard(upload.id)
+            await handler.service.discard(upload.id, after: error)
             throw error
         }
     }

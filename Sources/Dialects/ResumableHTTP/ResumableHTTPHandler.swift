@@ -209,7 +209,7 @@ package struct ResumableHTTPHandler: Sendable {
                 var error = error
                 if error.code == .checksumMismatch, contentDigest == nil { error = UploadError.digestMismatch }
                 let isUsable = error.code.leavesUploadUsable || error.code == .checksumMismatch
-                if !isResumable || !isUsable { await service.discard(upload.id) }
+                if !isResumable || !isUsable { await service.discard(upload.id, after: error) }
                 throw UploadProblem(error)
             }
         }

@@ -115,7 +115,7 @@ extension TusHandler {
             let failure = TusFailure(ofAppend: error)
             guard error.code.leavesUploadUsable else {
                 // If this fails, the upload expires later.
-                await service.discard(upload.id)
+                await service.discard(upload.id, after: error)
                 throw failure
             }
             do throws(UploadError) {

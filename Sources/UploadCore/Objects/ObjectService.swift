@@ -174,7 +174,7 @@ package final class ObjectService: Sendable {
             describe(&attributes, try await content.digests())
             return try await uploads.complete(id, attributes)
         } catch {
-            if Self.isCertain(error.code) { await uploads.discard(id, .open) }
+            if Self.isCertain(error.code) { await uploads.discard(id, .open, after: error) }
             throw error
         }
     }

@@ -55,7 +55,8 @@ extension UploadService {
         }
     }
 
-    /// Takes back that an upload which was created here, and has ended without bytes, counts in the quotas of its period.
+    /// Takes back that an upload which was created here, and has ended, counts in the quotas of its period; bytes that it
+    /// received still count.
     ///
     /// - Throws: `.storageFull`, `.storageFailure`; it then counts until the period ends.
     package func withdraw(_ upload: Upload) async throws(UploadError) {

@@ -12,7 +12,8 @@ extension UploadService {
     ///   - id: The upload.
     ///   - terminable: What may be ended; `.open` where another request may have completed it, or it may be complete
     ///     although its client got no response.
-    package func discard(_ id: UploadID, _ terminable: Terminable = .any) async {
+    ///   - error: Why; an upload that a quota refused does not count in the period, as if its length had been known.
+    package func discard(_ id: UploadID, _ terminable: Terminable = .any, after error: UploadError? = nil) async {
         do throws(UploadError) {
             do throws(UploadError) {
                 try await terminate(id, terminable, asking: false)
@@ -24,6 +25,8 @@ extension UploadService {
                 }
                 try await terminate(id, terminable, asking: false)
             }
+            guard case .quotaExceeded = error?.code, let ended = try await state.upload(id) else { return }
+            try await withdraw(ended)
         } catch {
             context.report(error, of: id)
         }

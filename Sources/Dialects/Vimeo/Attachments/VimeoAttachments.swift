@@ -141,7 +141,7 @@ struct VimeoAttachments: Sendable {
             _ = try await uploads.finished(stored)
         } catch {
             // It may be complete although the response was lost.
-            await uploads.discard(upload.id, .open)
+            await uploads.discard(upload.id, .open, after: error as? UploadError)
             throw await quota.refusal(error, of: video) ?? error
         }
         let kept = try await settle(found)
