@@ -169,6 +169,10 @@ PLACES = {
     "metadata of tokens": ('{"subject":"a","metadata":§}', rest("/v1/tus/tokens")),
     "parameters of Companion": ('{"filename":"a","type":"a/b","zz":§}', companion("/s3/multipart")),
     "metadata of Companion": ('{"filename":"a","type":"a/b","metadata":{"b":§}}', companion("/s3/multipart")),
+    "parts of Companion": (
+        '{"parts":[{"PartNumber":1,"ETag":"a","zz":§}]}',
+        companion("/s3/multipart/x/complete?key=dora/a"),
+    ),
     "Vimeo": ('{"upload":{"approach":"tus","size":1},"zz":§}', vimeo),
     "members for Vimeo": ('{"upload":{"approach":"tus","size":1,"zz":§}}', vimeo),
     "Tencent UGC": ('{"signature",' + json.dumps(announced(1))[1:-1] + ',"zz":§}', ugc),

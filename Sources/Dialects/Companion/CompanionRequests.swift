@@ -134,20 +134,6 @@ struct CompanionFile: Sendable {
 struct CompanionParts: Sendable {
     let named: [NamedPart]
 
-    private struct Content: Decodable {
-        struct Part: Decodable {
-            let number: Int
-            let entityTag: String
-
-            enum CodingKeys: String, CodingKey {
-                case number = "PartNumber"
-                case entityTag = "ETag"
-            }
-        }
-
-        let parts: [Part]
-    }
-
     /// - Throws: `Problem` 400, 413 or 415.
     init(readingFrom request: Request, limit: Int) async throws(Problem) {
         var limits = JSONLimits()
@@ -165,12 +151,16 @@ struct CompanionParts: Sendable {
     }
 
     private static func named(_ json: [UInt8]) -> [NamedPart]? {
-        guard let content = try? JSONDecoder().decode(Content.self, from: Data(json)), JSONNames.areUnique(in: json)
-        else {
+        guard case .array(let parts)? = JSONValue(json: json)?.members?["parts"], JSONNames.areUnique(in: json) else {
             return nil
         }
-        return content.parts.map { part in
-            NamedPart(number: part.number, entityTag: part.entityTag.replacing("\"", with: ""))
+        var named: [NamedPart] = []
+        for part in parts {
+            guard case .object(let members) = part, case .integer(let number)? = members["PartNumber"],
+                case .string(let tag)? = members["ETag"]
+            else { return nil }
+            named.append(NamedPart(number: Int(number), entityTag: tag.replacing("\"", with: "")))
         }
+        return named
     }
 }

@@ -80,32 +80,28 @@ extension ApsaraCheckpoint.File {
     ///
     /// - Returns: None without a client's id, which keeps them from others.
     static func list(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> [Self] {
-        struct Asked: Decodable {
-            var FileName: String
-            var FileSize: Int64
-            var FileCreateTime: Int64?
-            var FileHash: String
-        }
         guard let text = parameters["UploadInfoList"], let user = parameters["UserId"],
             let client = parameters["ClientId"]
         else { return [] }
         let json = Array(text.utf8)
-        guard JSONLimits().excess(in: json) == nil,
-            let asked = try? JSONDecoder().decode([Asked].self, from: Data(json)), asked.count <= 20,
+        let wrong = AliyunCallFailure.invalid("UploadInfoList", "must be a JSON list of at most 20 files")
+        guard JSONLimits().excess(in: json) == nil, case .array(let asked)? = JSONValue(json: json), asked.count <= 20,
             JSONNames.areUnique(in: json)
-        else {
-            throw .invalid("UploadInfoList", "must be a JSON list of at most 20 files")
+        else { throw wrong }
+        var files: [Self] = []
+        for file in asked {
+            guard let members = file.members, case .string(let name)? = members["FileName"],
+                case .integer(let size)? = members["FileSize"], case .string(let hash)? = members["FileHash"]
+            else { throw wrong }
+            var createdAt: Int64 = 0
+            switch members["FileCreateTime"] {
+            case nil, .null?: break
+            case .integer(let time)?: createdAt = time
+            default: throw wrong
+            }
+            files.append(Self(user: user, client: client, name: name, size: size, createdAt: createdAt, hash: hash))
         }
-        return asked.map { file in
-            Self(
-                user: user,
-                client: client,
-                name: file.FileName,
-                size: file.FileSize,
-                createdAt: file.FileCreateTime ?? 0,
-                hash: file.FileHash
-            )
-        }
+        return files
     }
 }
 
