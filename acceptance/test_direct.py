@@ -425,7 +425,9 @@ def test_sessions_of_alibaba_cloud_need_a_role_and_urls_do_not(tmp_path, setting
 @contextmanager
 def gateway_at(path, settings, **changes):
     with Server(path / "data", environment=settings | changes) as server:
-        yield API(server.url, server.admin_key)
+        api = API(server.url, server.admin_key)
+        api.log = server.log
+        yield api
 
 
 def metric(api, cloud, outcome):
@@ -444,6 +446,12 @@ def test_a_refusal_of_the_cloud_is_reported(rgw, tmp_path, settings):
         assert document["detail"].startswith("AWS refused AssumeRole: AccessDenied")
         document = problem(asked(api, "aliyun", keyPrefix="a/"), 502, "cloud_failed")
         assert document["detail"] == "Alibaba Cloud refused AssumeRole: SignatureDoesNotMatch"
+        # The operator learns which settings to look at.
+        for cloud, names in (
+            ("AWS", "aws.accessKeyId, aws.secretAccessKey"),
+            ("Alibaba Cloud", "aliyun.accessKeyId, aliyun.accessKeySecret"),
+        ):
+            assert any(f"{cloud} refused" in line and names in line for line in api.log.read_text().splitlines())
         assert metric(api, "AWS", "refused") == metric(api, "Alibaba Cloud", "refused") == 1
         # The store refuses, too.
         wanted = {"mode": "direct", "format": "aliyun", "bucket": BUCKET, "key": "a", "parts": [1]}

@@ -2,6 +2,7 @@ internal import Foundation
 internal import HTTPClient
 package import Signing
 package import UploadModel
+internal import XMLText
 
 /// ApsaraVideo VOD of Alibaba Cloud, version 2017-03-21.
 ///
@@ -54,7 +55,7 @@ package struct AliyunVODCloud: Sendable {
     ///   - parameters: Those of the action, without the common ones.
     ///   - isXML: Whether the response is to be XML instead of JSON.
     /// - Returns: The response, whatever its status.
-    /// - Throws: `.unavailable`, `.malformed`.
+    /// - Throws: `.unavailable`, `.malformed`; `.refused` if the cloud does not take the account's key or signature.
     package func perform(
         _ action: String,
         _ parameters: [SigningField],
@@ -65,10 +66,21 @@ package struct AliyunVODCloud: Sendable {
         guard (200..<600).contains(response.status), ![204, 205, 304].contains(response.status) else {
             throw caller.malformed(call)
         }
+        if response.status >= 400, let failure = failure(call, response, isXML: isXML) { throw failure }
         return Answer(
             status: response.status,
             content: response.body
         )
+    }
+
+    /// The failure if the cloud refuses the gateway and not what its caller asked for.
+    ///
+    /// Its text quotes what was signed by the account's key, which is nothing to the caller.
+    private func failure(_ call: CloudCaller.Call, _ response: HTTPClientResponse, isXML: Bool) -> CloudFailure? {
+        let code = isXML ? XMLNode.parse(response.body)?["Code"] : CloudDocument(response.body)["Code"]
+        guard let code, CloudFailure.isAboutAccount(code) else { return nil }
+        let failure = caller.failure(call, status: response.status, code: code, message: nil)
+        return failure.kind == .refused ? failure : nil
     }
 
     /// The signed request for an action.

@@ -57,7 +57,7 @@ package struct AliyunVODForwarder: Sendable {
             return CloudForwarder.Reply(status: answer.status, content: answer.content)
         } catch {
             report.called(Vendor.aliyun.cloudName, error)
-            throw CloudForwarder.Failure(error.message)
+            throw CloudForwarder.Failure(error.message, isRefusal: error.kind == .refused)
         }
     }
 }

@@ -22,8 +22,13 @@ package final class CloudForwarder: Sendable {
     package struct Failure: Error, Equatable {
         /// For the log: contains neither addresses nor content.
         package let message: String
+        /// The cloud answered, and refused the gateway's account: to repeat the call is of no use.
+        package let isRefusal: Bool
 
-        package init(_ message: String) { self.message = message }
+        package init(_ message: String, isRefusal: Bool = false) {
+            self.message = message
+            self.isRefusal = isRefusal
+        }
     }
 
     private static let maximumReplyBytes = 256 << 10

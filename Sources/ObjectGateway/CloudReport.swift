@@ -2,6 +2,7 @@ internal import Clouds
 internal import CoreMetrics
 internal import Logging
 internal import MetricsKit
+internal import Signing
 
 /// Counts and logs requests to clouds in `direct` mode.
 struct CloudReport: Sendable {
@@ -18,6 +19,13 @@ struct CloudReport: Sendable {
         )
     }
 
+    /// What is wrong if a cloud refuses the account.
+    private static let settings = [
+        Vendor.aws.cloudName: "aws.accessKeyId, aws.secretAccessKey",
+        Vendor.aliyun.cloudName: "aliyun.accessKeyId, aliyun.accessKeySecret",
+        Vendor.tencent.cloudName: "tencent.secretId, tencent.secretKey",
+    ]
+
     /// Reports a request; the reported failure contains no secrets.
     func called(_ cloud: String, _ failure: CloudFailure?) {
         calls[cloud, failure?.kind.rawValue ?? "answered"].increment()
@@ -26,6 +34,9 @@ struct CloudReport: Sendable {
             "cloud": "\(cloud)", "outcome": "\(failure.kind.rawValue)", "error": "\(failure.message)",
         ]
         if let cause = failure.cause { metadata["cause"] = "\(cause)" }
+        if failure.isAboutAccount, let settings = Self.settings[cloud] {
+            metadata["settings"] = "\(settings), or the clock of the gateway"
+        }
         logger.warning("cloud failed", metadata: metadata)
     }
 }

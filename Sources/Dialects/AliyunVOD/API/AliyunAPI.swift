@@ -142,6 +142,8 @@ extension Problem {
         if failure.status == 503 {
             self.init(503, "cloud_unavailable", message)
             fields["Retry-After"] = "5"
+        } else if failure.status == 502 {
+            self.init(502, "cloud_failed", message)
         } else if failure == .noMedia {
             self.init(404, "not_found", message)
         } else if failure.status == 403 {

@@ -124,7 +124,7 @@ struct ApsaraBroker: ApsaraService {
         do throws(CloudForwarder.Failure) {
             return try await cloud(action.rawValue, parameters, isXML)
         } catch {
-            throw AliyunCallFailure(503, "ServiceUnAvailable", "\(error.message).")
+            throw AliyunCallFailure(error.isRefusal ? 502 : 503, "ServiceUnAvailable", "\(error.message).")
         }
     }
 

@@ -28,8 +28,10 @@ struct DirectUGCHandler: UGCResponder {
 
     func answer(_ name: String, _ request: Request) async throws -> (response: Response, code: String) {
         let reply = try await forward(name, request)
+        let label = Self.label(of: reply)
         if reply.status != 200 { report(name, CloudForwarder.Failure("the response has status \(reply.status)")) }
-        return (Response(Status(reply.status), JSONResponse.fields, .bytes(reply.content)), Self.label(of: reply))
+        if label == Self.refusedSignature { report(name, Self.otherKey) }
+        return (Response(Status(reply.status), JSONResponse.fields, .bytes(reply.content)), label)
     }
 
     // MARK: Forwarding
@@ -116,20 +118,21 @@ struct DirectUGCHandler: UGCResponder {
 
     // MARK: Counting
 
-    private struct Outcome: Decodable {
-        let code: Int
-    }
-
     /// Those that the vendor's SDKs know.
-    private static let knownCodes: Set<Int> = [0, 10001, 10004, 10010]
+    private static let knownCodes: Set<Int64> = [0, 10001, 10004, 10010]
+    private static let refusedSignature = "10004"
+
+    /// The signature was right here, by the same key.
+    private static let otherKey = CloudForwarder.Failure(
+        "Tencent Cloud refuses a signature that is right by tencent.secretId and tencent.secretKey; compare them, and the clock"
+    )
 
     /// The cloud's code, for metrics; of a bounded number of values.
     static func label(of reply: CloudForwarder.Reply) -> String {
         guard reply.status == 200,
-            let outcome = try? JSONDecoder().decode(Outcome.self, from: Data(reply.content)),
-            knownCodes.contains(outcome.code)
+            case .integer(let code)? = JSONValue(json: reply.content)?.members?["code"], knownCodes.contains(code)
         else { return "other" }
-        return String(outcome.code)
+        return String(code)
     }
 }
 
