@@ -3,7 +3,9 @@
 In each case no acknowledged byte is lost, the upload completes afterwards, and the object has the right bytes.
 """
 
+import base64
 import contextlib
+import hashlib
 import random
 import re
 import threading
@@ -301,6 +303,23 @@ def test_another_range_than_the_one_that_was_asked_for(relay):
     assert answer.status_code == 500
     answer = relay.api.get(f"/media/{identifier}", headers={"Range": "bytes=5-9"})
     assert answer.status_code == 206 and answer.content == content(1000, 11)[5:10]
+
+
+@pytest.mark.parametrize("size", [1000, 2 * PART + 5])
+def test_no_digest_of_a_part_of_an_object(relay, size):
+    """A store whose body is too short, with a length that agrees: what was read of it has no digest."""
+    data = content(size, 13)
+    identifier = relay.api.uploaded(data)
+    wanted = {"Want-Repr-Digest": "sha-512=10"}
+    for cut in (0, 1, size - 1):
+        short = relay.proxy.fault("GetObject", Rewrite(lambda head, body, cut=cut: (head, body[:cut])), times=ALWAYS)
+        answer = relay.api.request("HEAD", f"/media/{identifier}", headers=wanted)
+        assert short.met and answer.status_code in (200, 503), answer.status_code
+        assert "Repr-Digest" not in answer.headers, answer.headers["Repr-Digest"]
+        relay.proxy.clear()
+    answer = relay.api.request("HEAD", f"/media/{identifier}", headers=wanted)
+    expected = base64.b64encode(hashlib.sha512(data).digest()).decode()
+    assert answer.status_code == 200 and answer.headers["Repr-Digest"] == f"sha-512=:{expected}:"
 
 
 def test_a_list_without_an_end(relay):

@@ -1352,6 +1352,21 @@ def test_a_node_takes_over_what_another_has_left(nodes, cloud):
 # Secrets
 
 
+def test_a_long_text_of_the_service_has_no_part_of_the_token(start, cloud):
+    """It is removed before the text is cut: wherever it begins, none of it is told."""
+    server = start()
+    client = Client(server)
+    for before in range(1000 - len(ACCOUNT) - 20, 1001, 3):
+        text = "x" * before + ACCOUNT + "y" * 100
+        body = {"error": text, "developer_message": text, "error_code": 2204}
+        body["invalid_parameters"] = [{"field": text, "error": text, "developer_message": text, "error_code": 1}]
+        cloud.fault("POST", "/me/videos", status=400, body=body)
+        answer = client("POST", "/me/videos", json={"upload": {"approach": "tus", "size": 7}})
+        assert answer.status_code == 400 and "xxx" in answer.text
+        assert not [size for size in range(4, len(ACCOUNT)) if f"x{ACCOUNT[:size]}" in answer.text], before
+    assert ACCOUNT[:8] not in server.whole_log()
+
+
 def test_the_token_of_the_account_is_nowhere(start, cloud, tmp_path):
     server = start(LOG_LEVEL="debug")
     client = Client(server)
