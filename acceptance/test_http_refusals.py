@@ -3,9 +3,13 @@
 import json
 import socket
 import threading
+import urllib.parse
+import xml.etree.ElementTree
 
 import pytest
 
+from harness.daemon import free_port
+from harness.object_client import ObjectServer
 from harness.wire import Wire, head
 
 SIGNATURES = "/v1/tencent/signatures"
@@ -155,3 +159,54 @@ def test_idle_connections_do_not_hinder_others(server, api):
     finally:
         for one in idle + half:
             one.close()
+
+
+# The object endpoint
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory):
+    """The address of an object endpoint that does not wait long."""
+    settings = {"SLUICE_TIMEOUTS_HEAD": "1s"}
+    with ObjectServer(tmp_path_factory.mktemp("objects") / "data", free_port(), settings) as running:
+        url = urllib.parse.urlsplit(running.object_url)
+        yield url.hostname, url.port
+
+
+@pytest.mark.parametrize(
+    ("request_head", "outcome"),
+    [
+        (b"GET /bucket HTTP/1.1\r\nHost: a\r\nHost: b\r\nx-amz-date: x\r\n\r\n", (400, "BadRequest", "x-amz-")),
+        (b"GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", (400, "BadRequest", "x-amz-")),
+        (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", (505, "BadRequest", "x-amz-")),
+        (b"PUT /k HTTP/1.1\r\nAuthorization: OSS a:b\r\n\r\n", (400, "BadRequest", "x-oss-")),
+        (b"PUT /k HTTP/1.1\r\nHost: b.cos.ap-x.myqcloud.com\r\nX: \x01\r\n\r\n", (400, "BadRequest", "x-cos-")),
+        (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n", (414, "InvalidURI", "x-amz-")),
+        (
+            b"PUT /k HTTP/1.1\r\nx-oss-meta-a: " + b"a" * 200_000 + b"\r\n\r\n",
+            (400, "RequestHeaderSectionTooLarge", "x-oss-"),
+        ),
+        (
+            b"PUT /k HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+            (501, "NotImplemented", "x-amz-"),
+        ),
+    ],
+)
+def test_the_object_endpoint_refuses_in_the_form_of_its_clients(endpoint, request_head, outcome):
+    with Wire(endpoint) as wire:
+        wire.send(request_head)
+        answer = wire.reply()
+        status, code, prefix = outcome
+        assert (answer.status, answer["content-type"]) == (status, "application/xml")
+        root = xml.etree.ElementTree.fromstring(answer.body)
+        assert (root.tag, root.findtext("Code")) == ("Error", code)
+        assert root.findtext("RequestId") == answer[prefix + "request-id"]
+        assert wire.rest() == b""
+
+
+def test_the_object_endpoint_tells_late_clients_so(endpoint):
+    with Wire(endpoint) as wire:
+        wire.send(b"PUT /k HTTP/1.1\r\nx-oss-date: x\r\n")
+        answer = wire.reply()
+        assert (answer.status, answer["content-type"]) == (400, "application/xml")
+        assert xml.etree.ElementTree.fromstring(answer.body).findtext("Code") == "RequestTimeout"

@@ -428,3 +428,135 @@ def test_an_empty_version_is_none(cos):
     with pytest.raises(cos.refusals) as caught:
         cos.cos.get_object(BUCKET, key, VersionId="1")
     assert cos.refusal(caught.value) == (501, "NotImplemented")
+
+
+@pytest.mark.parametrize("version", ["v1", "v4"])
+def test_oss_reads_what_no_bucket_has(gateway, version):
+    """As consoles and Terraform do: each answer has the class that the SDK knows, and what is counted is right."""
+    auth = oss2.make_auth(*gateway.pair(), auth_version=version)
+    bucket = oss2.Bucket(auth, gateway.object_url, f"bare-{version}", region="cn-shanghai")
+    bucket.create_bucket()
+    assert bucket.get_bucket_stat().object_count == 0
+    bucket.put_object("a", b"abc")
+    bucket.put_object("b/c", b"de")
+    bucket.init_multipart_upload("parts")
+    stat = bucket.get_bucket_stat()
+    assert (stat.object_count, stat.storage_size_in_bytes, stat.multi_part_upload_count) == (2, 5, 1)
+    assert [one.key for one in bucket.list_object_versions().versions] == ["a", "b/c"]
+    known = oss2.exceptions
+    for absent, call in [
+        (known.NoSuchBucketPolicy, bucket.get_bucket_policy),
+        (known.NoSuchCors, bucket.get_bucket_cors),
+        (known.NoSuchLifecycle, bucket.get_bucket_lifecycle),
+        (known.NoSuchServerSideEncryptionRule, bucket.get_bucket_encryption),
+        (known.NoSuchTransferAccelerationConfiguration, bucket.get_bucket_transfer_acceleration),
+        (known.NoSuchWebsite, bucket.get_bucket_website),
+        (known.NoSuchWORMConfiguration, bucket.get_bucket_worm),
+    ]:
+        with pytest.raises(absent):
+            call()
+    assert bucket.get_bucket_logging().target_bucket == ""
+    assert bucket.get_bucket_referer().referers == []
+    assert bucket.get_bucket_request_payment().payer == "BucketOwner"
+    assert bucket.get_bucket_tagging().tag_set.tagging_rule == {}
+    assert bucket.get_bucket_versioning().status is None
+    for delete in (bucket.delete_bucket_policy, bucket.delete_bucket_tagging, bucket.delete_bucket_website):
+        assert delete().status == 204
+    for refused in (
+        lambda: bucket.put_bucket_policy("{}"),
+        lambda: bucket.put_bucket_referer(oss2.models.BucketReferer(False, ["https://a.example"])),
+    ):
+        with pytest.raises(known.OssError) as caught:
+            refused()
+        assert (caught.value.status, caught.value.code) == (400, "NotImplemented")
+
+
+def test_cos_reads_what_no_bucket_has(gateway, make):
+    port = make(COSCalls).port
+    admin = COSCalls(port, BUCKET, (*gateway.pair(), None))
+    cos = admin.cos
+    for code, call in [
+        ("NoSuchTagSet", cos.get_bucket_tagging),
+        ("NoSuchWebsiteConfiguration", cos.get_bucket_website),
+        ("NoSuchEncryptionConfiguration", cos.get_bucket_encryption),
+        ("ReplicationConfigurationnotFoundError", cos.get_bucket_replication),
+        ("NoSuchRefererConfiguration", cos.get_bucket_referer),
+        ("NoSuchCORSConfiguration", cos.get_bucket_cors),
+        ("NoSuchLifecycleConfiguration", cos.get_bucket_lifecycle),
+        ("NoSuchPolicy", cos.get_bucket_policy),
+    ]:
+        with pytest.raises(admin.refusals) as caught:
+            call(BUCKET)
+        assert admin.refusal(caught.value) == (404, code)
+    assert cos.get_bucket_logging(BUCKET) == {"BucketLoggingStatus": None}
+    assert cos.get_bucket_domain(BUCKET) == {"DomainConfiguration": None}
+    assert cos.list_bucket_inventory_configurations(BUCKET) == {"IsTruncated": "false"}
+    for delete in (cos.delete_bucket_policy, cos.delete_bucket_tagging, cos.delete_bucket_website):
+        delete(BUCKET)
+
+
+def test_cos_appends(cos):
+    key = cos.prefix + "appended"
+    first = cos.cos.append_object(BUCKET, key, 0, b"abc")
+    assert first["x-cos-next-append-position"] == "3"
+    assert cos.cos.append_object(BUCKET, key, 3, b"def")["x-cos-next-append-position"] == "6"
+    assert cos.get(key) == b"abcdef"
+    assert cos.cos.head_object(BUCKET, key)["x-cos-object-type"] == "appendable"
+    with pytest.raises(cos.refusals) as caught:
+        cos.cos.append_object(BUCKET, key, 3, b"x")
+    assert cos.refusal(caught.value) == (409, "PositionNotEqualToLength")
+    cos.put(key, b"new")
+    with pytest.raises(cos.refusals) as caught:
+        cos.cos.append_object(BUCKET, key, 3, b"x")
+    assert cos.refusal(caught.value) == (409, "ObjectNotAppendable")
+
+
+def test_s3_reads_what_no_bucket_has(gateway):
+    s3 = gateway.client()
+    for absent, call in [
+        ("NoSuchBucketPolicy", s3.get_bucket_policy),
+        ("NoSuchBucketPolicy", s3.get_bucket_policy_status),
+        ("NoSuchTagSet", s3.get_bucket_tagging),
+        ("NoSuchWebsiteConfiguration", s3.get_bucket_website),
+        ("ServerSideEncryptionConfigurationNotFoundError", s3.get_bucket_encryption),
+        ("ReplicationConfigurationNotFoundError", s3.get_bucket_replication),
+        ("ObjectLockConfigurationNotFoundError", s3.get_object_lock_configuration),
+        ("NoSuchPublicAccessBlockConfiguration", s3.get_public_access_block),
+        ("NoSuchCORSConfiguration", s3.get_bucket_cors),
+        ("NoSuchLifecycleConfiguration", s3.get_bucket_lifecycle_configuration),
+    ]:
+        assert object_client.code(call, Bucket=BUCKET) == (404, absent)
+        assert object_client.code(call, Bucket="none-1250000000") == (404, "NoSuchBucket")
+    rules = s3.get_bucket_ownership_controls(Bucket=BUCKET)["OwnershipControls"]["Rules"]
+    assert rules == [{"ObjectOwnership": "BucketOwnerEnforced"}]
+    assert s3.get_bucket_request_payment(Bucket=BUCKET)["Payer"] == "BucketOwner"
+    assert "Status" not in s3.get_bucket_accelerate_configuration(Bucket=BUCKET)
+    assert "LoggingEnabled" not in s3.get_bucket_logging(Bucket=BUCKET)
+    assert "QueueConfigurations" not in s3.get_bucket_notification_configuration(Bucket=BUCKET)
+    assert s3.list_bucket_inventory_configurations(Bucket=BUCKET)["IsTruncated"] is False
+    assert object_client.code(s3.get_bucket_inventory_configuration, Bucket=BUCKET, Id="a") == (
+        404,
+        "NoSuchConfiguration",
+    )
+    s3.delete_bucket_policy(Bucket=BUCKET)
+    assert object_client.code(s3.put_bucket_policy, Bucket=BUCKET, Policy="{}") == (501, "NotImplemented")
+
+
+def test_s3_names_the_account_that_owns_the_buckets(gateway):
+    s3 = gateway.client()
+    owner = gateway.client(service="sts").get_federation_token(Name="me")["FederatedUser"]["Arn"].split(":")[4]
+    s3.put_object(Bucket=BUCKET, Key="owned", Body=b"a", ExpectedBucketOwner=owner)
+    s3.copy_object(
+        Bucket=BUCKET,
+        Key="copied",
+        CopySource=f"{BUCKET}/owned",
+        ExpectedBucketOwner=owner,
+        ExpectedSourceBucketOwner=owner,
+    )
+    for call in (s3.head_object, s3.delete_object):
+        assert object_client.code(call, Bucket=BUCKET, Key="owned", ExpectedBucketOwner="123456789012")[0] == 403
+    assert object_client.code(s3.list_objects_v2, Bucket=BUCKET, ExpectedBucketOwner="me") == (
+        400,
+        "InvalidBucketOwnerAWSAccountID",
+    )
+    assert s3.get_object(Bucket=BUCKET, Key="owned")["Body"].read() == b"a"

@@ -101,7 +101,7 @@ def test_boto3_is_refused_everything_else(anyone):
         assert code(call, **given) == DENIED, (call, given)
     assert code(anyone.head_bucket, Bucket="open") == (403, "403")
     assert code(anyone.head_object, Bucket=BUCKET, Key="secret/a.bin") == (403, "403")
-    assert code(anyone.get_bucket_policy, Bucket=BUCKET) == (501, "NotImplemented")
+    assert code(anyone.get_bucket_policy, Bucket=BUCKET) == (403, "AccessDenied")
 
 
 def test_what_is_missing_is_only_seen_where_objects_are_public(anyone):

@@ -234,7 +234,8 @@ actor Connection {
         await body.continueToNothing()
         let response: Response
         if case .tooLarge(let limit) = body.failure {
-            response = ServerErrors.response(413, detail: "the content exceeds \(limit) bytes", requestID: id)
+            let reason = "the content exceeds \(limit) bytes"
+            response = server.response(to: ServerRefusal(413, reason, requestID: id, head: parsed.head))
         } else {
             response = await server.handler.respond(to: request(parsed, body, id, channel, output))
         }
@@ -306,7 +307,11 @@ actor Connection {
     /// - Returns: Whether the error was sent completely.
     private func refuse(_ refusal: ConnectionState.Refusal, _ output: Output) async -> Bool {
         let id = server.nextRequestID()
-        let response = ServerErrors.response(refusal.status, detail: refusal.reason, requestID: id)
+        var received: [UInt8] = []
+        input.withSpan { for index in 0..<min($0.count, ServerRefusal.receivedLimit) { received.append($0[index]) } }
+        let response = server.response(
+            to: ServerRefusal(refusal.status, refusal.reason, requestID: id, received: received)
+        )
         let isSent: Void? = try? await output.write(PreparedResponse.refusal(response, date: server.currentDate))
         server.observer.requestFinished(
             RequestSummary(

@@ -38,6 +38,7 @@ package final class HTTPServer: Sendable {
     ///   - pool: For work that blocks.
     ///   - handler: Answers the requests.
     ///   - observer: Learns of everything.
+    ///   - refusals: Makes the response to a request that reaches no handler; `nil` for a problem document.
     /// - Throws: `SystemError` of `socket`, `bind` or `listen`.
     package init(
         address: SocketAddress,
@@ -47,9 +48,16 @@ package final class HTTPServer: Sendable {
         loops: EventLoopGroup,
         pool: BlockingPool,
         handler: any RequestHandler,
-        observer: any ServerObserver
+        observer: any ServerObserver,
+        refusals: ServerRefusal.Writer? = nil
     ) throws(SystemError) {
-        context = ServerContext(configuration: configuration, pool: pool, handler: handler, observer: observer)
+        context = ServerContext(
+            configuration: configuration,
+            pool: pool,
+            handler: handler,
+            observer: observer,
+            refusals: refusals
+        )
         workers = loops.loops.map(RequestWorkers.init)
         self.tls = tls
         listener =

@@ -14,6 +14,7 @@ final class ServerContext: Sendable {
     let buffers = ReuseCache<RecordBuffer>(capacity: 16)
     let handler: any RequestHandler
     let observer: any ServerObserver
+    private let refusals: ServerRefusal.Writer?
     private let requestPrefix: String
     private let requestCount = Atomic<UInt64>(0)
     /// How often a connection was left without a task, because it was idle.
@@ -24,7 +25,8 @@ final class ServerContext: Sendable {
         configuration: ServerConfiguration,
         pool: BlockingPool,
         handler: any RequestHandler,
-        observer: any ServerObserver
+        observer: any ServerObserver,
+        refusals: ServerRefusal.Writer?
     ) {
         self.configuration = configuration
         let timeouts = Timeouts(configuration)
@@ -40,6 +42,7 @@ final class ServerContext: Sendable {
         self.pool = pool
         self.handler = handler
         self.observer = observer
+        self.refusals = refusals
         requestPrefix = String(UInt32.random(in: .min ... .max), radix: 36)
     }
 
@@ -56,6 +59,13 @@ final class ServerContext: Sendable {
             write = MonotonicClock.span(configuration.writeTimeout)
             drain = MonotonicClock.span(configuration.drainTimeout)
         }
+    }
+
+    /// The response to a request that reaches no handler; it ends the connection.
+    func response(to refusal: ServerRefusal) -> Response {
+        var response = refusals?(refusal) ?? ServerErrors.response(refusal)
+        response.closesConnection = true
+        return response
     }
 
     /// An id for the next request: unique in this process, and very likely unique among processes.

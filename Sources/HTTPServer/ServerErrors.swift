@@ -3,7 +3,10 @@ internal import HTTPWire
 
 /// Responses to requests that reach no handler, as problem documents (RFC 9457).
 enum ServerErrors {
-    static func response(_ status: Status, detail: String, requestID: String) -> Response {
+    /// - Parameter refusal: What is wrong.
+    /// - Returns: A problem document, for listeners whose clients have no form of their own.
+    static func response(_ refusal: ServerRefusal) -> Response {
+        let (status, detail, requestID) = (refusal.status, refusal.reason, refusal.requestID)
         let code =
             switch status.code {
             case 408: "request_timeout"
@@ -25,7 +28,6 @@ enum ServerErrors {
             ["Content-Type": "application/problem+json", "Cache-Control": "no-store"],
             .bytes(Array(body.utf8))
         )
-        response.closesConnection = true
         response.trace.errorCode = code
         return response
     }

@@ -171,7 +171,16 @@ package struct ObjectModule: GatewayModule {
                         context.publicURL
                     )
                 ),
-                observer: context.observation
+                observer: context.observation,
+                refusals: {
+                    ObjectError.response(
+                        refusing: $0.status,
+                        $0.reason,
+                        head: $0.head,
+                        received: $0.received,
+                        requestID: $0.requestID
+                    )
+                }
             )
         } catch {
             throw StartFailure(

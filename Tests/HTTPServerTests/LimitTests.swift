@@ -46,6 +46,37 @@ struct LimitTests {
         await server.shutDown()
     }
 
+    @Test("a listener can have its own form of such errors")
+    func ownForm() async throws {
+        let server = try TestServer(
+            configure: { $0.maximumBodyBytes = 3 },
+            refusals: {
+                let seen =
+                    $0.head.map { "\($0.method) \($0.target.rawPath)" } ?? String(decoding: $0.received, as: UTF8.self)
+                return Response(
+                    $0.status,
+                    ["Content-Type": "text/x"],
+                    .bytes(Array("\($0.requestID.isEmpty) \(seen)".utf8))
+                )
+            },
+            handler: { _ in .text("served") }
+        )
+        for (head, status, text) in [
+            ("GET / HTTP/1.1\r\nx-a: 1\r\nHost : a\r\n\r\n", 400, "false GET / HTTP/1.1\r\nx-a: 1\r\nHost : a\r\n\r\n"),
+            ("PUT /k HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabcd", 413, "false PUT /k"),
+            ("GET /" + String(repeating: "a", count: 9000) + " HTTP/1.1\r\n\r\n", 414, nil),
+        ] as [(String, Int, String?)] {
+            let client = try RawClient(port: server.port)
+            try await client.send(head)
+            let response = try await client.readResponse()
+            #expect(response.status == status && response.field("Content-Type") == "text/x")
+            if let text { #expect(response.text == text) }
+            #expect(response.body.count <= ServerRefusal.receivedLimit + 10)
+            #expect(try await client.isAtEnd())
+        }
+        await server.shutDown()
+    }
+
     @Test("an invalid chunk size ends the content with an error")
     func badChunk() async throws {
         let server = try TestServer { await echo($0) }

@@ -17,6 +17,7 @@ final class TestServer: Sendable {
     init(
         loops count: Int = 2,
         configure: (inout ServerConfiguration) -> Void = { _ in },
+        refusals: ServerRefusal.Writer? = nil,
         handler: @escaping @Sendable (Request) async -> Response
     ) throws {
         signal(SIGPIPE, SIG_IGN)
@@ -30,7 +31,8 @@ final class TestServer: Sendable {
             loops: loops,
             pool: BlockingPool(threads: 4, label: "test"),
             handler: ClosureHandler(closure: handler),
-            observer: observer
+            observer: observer,
+            refusals: refusals
         )
         self.server = server
         port = server.address.port

@@ -263,6 +263,32 @@ struct COSEndpointTests {
         #expect(all == ["/c", "a", "c"])
     }
 
+    @Test("bytes are appended at the end of the object", arguments: Signature.cosBoth)
+    func append(_ signature: Signature) async throws {
+        let bench = try await ObjectBench()
+        let session = try bench.issuer.session(bench.grant(), for: .tencent)
+        func append(_ text: String, at position: Int, _ key: String = "log") async throws -> Response {
+            let target = "/bucket-1/a/\(key)?append&position=\(position)"
+            return try await bench.send("POST", target, session, by: signature, content: Array(text.utf8))
+        }
+        #expect(try await append("x", at: 1).outcome == "409 PositionNotEqualToLength")
+        let first = try await append("hel", at: 0)
+        #expect(first.outcome == "200" && first.fields["x-cos-next-append-position"] == "3")
+        let second = try await append("lo", at: 3)
+        #expect(second.fields["x-cos-next-append-position"] == "5" && second.fields["ETag"] == Self.hello.tag)
+        #expect(second.fields["x-cos-hash-crc64ecma"] == crc64(Array("hello".utf8)))
+        let wrong = try await append("x", at: 3)
+        #expect(wrong.outcome == "409 PositionNotEqualToLength" && wrong.fields["x-cos-next-append-position"] == "5")
+        let head = try await bench.send("HEAD", "/bucket-1/a/log", by: signature)
+        #expect(head.fields["x-cos-object-type"] == "appendable")
+        #expect(try await bench.send("PUT", "/bucket-1/a/log", by: signature, content: [1]).outcome == "200")
+        let other = try await bench.send("HEAD", "/bucket-1/a/log", by: signature)
+        #expect(other.fields["x-cos-object-type"] == "normal")
+        #expect(try await append("x", at: 1).outcome == "409 ObjectNotAppendable")
+        let target = "/bucket-1/a/log?append&position=x"
+        #expect(try await bench.send("POST", target, by: signature, content: [1]).outcome == "400 InvalidArgument")
+    }
+
     @Test("an unsigned liveness check works, and nothing else")
     func probe() async throws {
         let bench = try await ObjectBench()

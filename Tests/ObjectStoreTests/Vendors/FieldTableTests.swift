@@ -47,6 +47,17 @@ struct FieldTableTests {
         }
     }
 
+    @Test("the account that owns all buckets may be named")
+    func owner() throws {
+        for name in ["expected-bucket-owner", "source-expected-bucket-owner"] {
+            #expect(try code(.aws, name, "000000000000") == nil)
+            #expect(try code(.aws, name, "000000000001") == .accessDenied)
+            for other in ["", "0", "0000000000000", "00000000000a", "sluice"] {
+                #expect(try code(.aws, name, other) == .invalidBucketOwner, "\(other)")
+            }
+        }
+    }
+
     @Test(
         "fields that would change the meaning of a request are refused, known or not",
         arguments: [

@@ -1,5 +1,7 @@
+internal import Bytes
 package import Foundation
 package import Signing
+internal import UploadModel
 internal import XMLText
 
 /// Documents about buckets.
@@ -108,6 +110,35 @@ extension BucketDocuments {
             bucket.element("DataRedundancyType", "LRS")
             owner.write("Owner", to: &bucket)
             bucket.element("AccessControlList") { $0.element("Grant", "private") }
+        }
+        return document.finished()
+    }
+}
+
+/// What is stored in a bucket.
+struct BucketStat: Sendable, Equatable {
+    var objects = 0
+    var bytes: Int64 = 0
+    /// Multipart uploads in progress.
+    var uploads = 0
+    var countedAt = Date(timeIntervalSince1970: 0)
+}
+
+extension BucketDocuments {
+    /// A document `BucketStat` ("GetBucketStat", OSS documentation): all objects have the standard class.
+    static func stat(_ stat: BucketStat) -> [UInt8] {
+        var document = XMLWriter("BucketStat", .aliyun)
+        document.element("Storage", stat.bytes)
+        document.element("ObjectCount", stat.objects)
+        document.element("MultipartUploadCount", stat.uploads)
+        document.element("LiveChannelCount", 0)
+        document.element("LastModifiedTime", stat.countedAt.unixSeconds)
+        document.element("StandardStorage", stat.bytes)
+        document.element("StandardObjectCount", stat.objects)
+        for storageClass in ["InfrequentAccess", "Archive", "ColdArchive", "DeepColdArchive"] {
+            for suffix in ["Storage", "RealStorage", "ObjectCount"] {
+                document.element(storageClass + suffix, 0)
+            }
         }
         return document.finished()
     }

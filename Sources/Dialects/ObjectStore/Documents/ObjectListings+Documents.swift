@@ -104,7 +104,8 @@ extension ObjectListing {
             document.element("StartAfter", ifPresent: marker.map { text($0) })
         }
         document.element("MaxKeys", maximum)
-        document.element("Delimiter", ifPresent: delimiter.map { text($0) })
+        // OSS always has it, and its SDK for Python fails without it in a list of versions.
+        document.element("Delimiter", ifPresent: delimiter.map { text($0) } ?? (vendor == .aliyun ? "" : nil))
         if encodesURL { document.element("EncodingType", "url") }
         document.element("IsTruncated", page.isTruncated)
         for object in page.items {

@@ -21,6 +21,8 @@ package struct ObjectError: Error, Sendable, Equatable {
     package var details: [Detail]
     /// Header fields of the response.
     package var fields: HTTPFields
+    /// The status, where it is not that of the code.
+    var status: Status?
     /// Set if the connection cannot be reused, because the rest of this request may still arrive.
     package var closesConnection = false
     /// The vendor of the form; for other requests the head shows the vendor.

@@ -2,7 +2,7 @@ package import HTTPWire
 
 /// Error codes with status and default message ("Error responses", Amazon S3 API Reference).
 ///
-/// The last seven are not Amazon's.
+/// The last nine are not Amazon's.
 package enum ObjectErrorCode: String, Sendable, CaseIterable {
     case accessDenied = "AccessDenied"
     case accessControlListNotSupported = "AccessControlListNotSupported"
@@ -10,6 +10,7 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
     case authorizationHeaderMalformed = "AuthorizationHeaderMalformed"
     case authorizationQueryParametersError = "AuthorizationQueryParametersError"
     case badDigest = "BadDigest"
+    case badRequest = "BadRequest"
     case bucketAlreadyExists = "BucketAlreadyExists"
     case bucketAlreadyOwnedByYou = "BucketAlreadyOwnedByYou"
     case bucketNotEmpty = "BucketNotEmpty"
@@ -22,6 +23,7 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
     case invalidAccessKeyID = "InvalidAccessKeyId"
     case invalidArgument = "InvalidArgument"
     case invalidBucketName = "InvalidBucketName"
+    case invalidBucketOwner = "InvalidBucketOwnerAWSAccountID"
     case invalidChunkSize = "InvalidChunkSizeError"
     case invalidDigest = "InvalidDigest"
     case invalidPart = "InvalidPart"
@@ -42,15 +44,24 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
     case metadataTooLarge = "MetadataTooLarge"
     case methodNotAllowed = "MethodNotAllowed"
     case missingContentLength = "MissingContentLength"
+    case noEncryptionConfiguration = "ServerSideEncryptionConfigurationNotFoundError"
+    case noObjectLockConfiguration = "ObjectLockConfigurationNotFoundError"
+    case noReplicationConfiguration = "ReplicationConfigurationNotFoundError"
     case noSuchBucket = "NoSuchBucket"
+    case noSuchBucketPolicy = "NoSuchBucketPolicy"
+    case noSuchConfiguration = "NoSuchConfiguration"
     case noSuchCORSConfiguration = "NoSuchCORSConfiguration"
     case noSuchKey = "NoSuchKey"
     case noSuchLifecycleConfiguration = "NoSuchLifecycleConfiguration"
+    case noSuchPublicAccessBlock = "NoSuchPublicAccessBlockConfiguration"
+    case noSuchTagSet = "NoSuchTagSet"
     case noSuchUpload = "NoSuchUpload"
+    case noSuchWebsiteConfiguration = "NoSuchWebsiteConfiguration"
     case notImplemented = "NotImplemented"
     case notModified = "NotModified"
     case operationAborted = "OperationAborted"
     case preconditionFailed = "PreconditionFailed"
+    case requestHeaderTooLarge = "RequestHeaderSectionTooLarge"
     case requestTimeTooSkewed = "RequestTimeTooSkewed"
     case requestTimeout = "RequestTimeout"
     case serviceUnavailable = "ServiceUnavailable"
@@ -62,6 +73,8 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
     case contentTypeRefused = "ContentTypeRefused"
     case fileAlreadyExists = "FileAlreadyExists"
     case insufficientStorage = "InsufficientStorage"
+    case noSuchRefererConfiguration = "NoSuchRefererConfiguration"
+    case noTransferAcceleration = "NoSuchTransferAccelerationConfiguration"
     case objectNotAppendable = "ObjectNotAppendable"
     case positionNotEqualToLength = "PositionNotEqualToLength"
     case quotaExceeded = "QuotaExceeded"
@@ -73,7 +86,11 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
         case .accessDenied, .accessForbidden, .invalidAccessKeyID, .invalidChunkSize, .requestTimeTooSkewed,
             .signatureDoesNotMatch, .contentTypeRefused, .quotaExceeded:
             403
-        case .noSuchBucket, .noSuchCORSConfiguration, .noSuchKey, .noSuchLifecycleConfiguration, .noSuchUpload: 404
+        case .noSuchBucket, .noSuchCORSConfiguration, .noSuchKey, .noSuchLifecycleConfiguration, .noSuchUpload,
+            .noEncryptionConfiguration, .noObjectLockConfiguration, .noReplicationConfiguration, .noSuchBucketPolicy,
+            .noSuchConfiguration, .noSuchPublicAccessBlock, .noSuchRefererConfiguration, .noSuchTagSet,
+            .noSuchWebsiteConfiguration, .noTransferAcceleration:
+            404
         case .methodNotAllowed: 405
         case .bucketAlreadyExists, .bucketAlreadyOwnedByYou, .bucketNotEmpty, .fileAlreadyExists, .objectNotAppendable,
             .operationAborted, .positionNotEqualToLength:
@@ -86,11 +103,13 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
         case .serviceUnavailable, .slowDown: 503
         case .insufficientStorage: 507
         case .accessControlListNotSupported, .authorizationHeaderMalformed, .authorizationQueryParametersError,
-            .badDigest, .entityTooLarge, .entityTooSmall, .expiredToken, .illegalLocationConstraint, .incompleteBody,
-            .invalidArgument, .invalidBucketName, .invalidDigest, .invalidPart, .invalidPartOrder,
+            .badDigest, .badRequest, .entityTooLarge, .entityTooSmall, .expiredToken, .illegalLocationConstraint,
+            .incompleteBody,
+            .invalidArgument, .invalidBucketName, .invalidBucketOwner, .invalidDigest, .invalidPart, .invalidPartOrder,
             .invalidPolicyDocument, .invalidRequest, .invalidStorageClass, .invalidTag, .invalidToken, .invalidURI,
             .keyTooLong, .malformedPOSTRequest, .malformedTrailer, .malformedXML, .maxMessageLengthExceeded,
-            .metadataTooLarge, .requestTimeout, .userKeyMustBeSpecified, .xAmzContentSHA256Mismatch:
+            .metadataTooLarge, .requestHeaderTooLarge, .requestTimeout, .userKeyMustBeSpecified,
+            .xAmzContentSHA256Mismatch:
             400
         }
     }
@@ -104,6 +123,7 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
         case .authorizationHeaderMalformed: "The authorization header is malformed."
         case .authorizationQueryParametersError: "The parameters of the signature in the query are invalid."
         case .badDigest: "The content does not match the digest in the request."
+        case .badRequest: "An error occurred when parsing the HTTP request."
         case .bucketAlreadyExists: "The name of the bucket is taken."
         case .bucketAlreadyOwnedByYou: "The bucket already exists, and you own it."
         case .bucketNotEmpty: "The bucket to delete is not empty."
@@ -116,6 +136,7 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
         case .invalidAccessKeyID: "The access key id does not exist in our records."
         case .invalidArgument: "An argument is not valid."
         case .invalidBucketName: "The specified bucket is not valid."
+        case .invalidBucketOwner: "The value of the expected bucket owner parameter must be an AWS account ID."
         case .invalidChunkSize: "Only the last chunk is allowed to be that small."
         case .invalidDigest: "The Content-MD5 is not the Base64 of 16 bytes."
         case .invalidPart: "A part was not found, or its entity tag or checksum differs."
@@ -136,15 +157,26 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
         case .metadataTooLarge: "The user metadata has more than 2048 bytes."
         case .methodNotAllowed: "The method is not allowed for this resource."
         case .missingContentLength: "The Content-Length header is required."
+        case .noEncryptionConfiguration: "The server side encryption configuration was not found."
+        case .noObjectLockConfiguration: "The bucket has no configuration of object lock."
+        case .noReplicationConfiguration: "The replication configuration was not found."
         case .noSuchBucket: "The specified bucket does not exist."
+        case .noSuchBucketPolicy: "The bucket policy does not exist."
+        case .noSuchConfiguration: "The specified configuration does not exist."
         case .noSuchCORSConfiguration: "The CORS configuration does not exist."
         case .noSuchKey: "The specified key does not exist."
         case .noSuchLifecycleConfiguration: "The lifecycle configuration does not exist."
+        case .noSuchPublicAccessBlock: "The public access block configuration was not found."
+        case .noSuchRefererConfiguration: "The referer configuration does not exist."
+        case .noSuchTagSet: "The TagSet does not exist."
         case .noSuchUpload: "The upload does not exist: the id is not valid, or it was aborted or completed."
+        case .noSuchWebsiteConfiguration: "The bucket has no website configuration."
+        case .noTransferAcceleration: "Transfer acceleration is not configured for the bucket."
         case .notImplemented: "The request uses a feature that this server does not support: leave it out."
         case .notModified: "Not Modified"
         case .operationAborted: "A conflicting operation is in progress for this resource; try again."
         case .preconditionFailed: "At least one of the preconditions does not hold."
+        case .requestHeaderTooLarge: "The header section of the request exceeds the maximum allowed size."
         case .requestTimeTooSkewed: "The time of the request differs too much from that of the server."
         case .requestTimeout: "No byte arrived for too long."
         case .serviceUnavailable: "The service is not available now; try again."

@@ -12,11 +12,16 @@ package enum ObjectOperation: Sendable, Equatable {
     case putBucketACL(String)
     /// Properties of a bucket; OSS only.
     case getBucketInfo(String)
+    /// What is stored in a bucket; OSS only.
+    case getBucketStat(String)
     case getBucketLocation(String)
     case getBucketVersioning(String)
     case getBucketDocument(String, BucketConfiguration)
     case putBucketDocument(String, BucketConfiguration)
     case deleteBucketDocument(String, BucketConfiguration)
+    /// Reads what no bucket has.
+    case getAbsentConfiguration(String, AbsentConfiguration)
+    case deleteAbsentConfiguration(String, AbsentConfiguration)
     case listObjects(ObjectListing)
     case listMultipartUploads(UploadListing)
     case deleteObjects(String)
@@ -32,7 +37,7 @@ package enum ObjectOperation: Sendable, Equatable {
     case getObjectACL(ObjectName)
     /// Asks for what each object is: private.
     case putObjectACL(ObjectName)
-    /// Appends bytes to an object; OSS only.
+    /// Appends bytes to an object; OSS and COS only.
     case appendObject(ObjectName, position: Int64)
     case getObjectTagging(ObjectName)
     case putObjectTagging(ObjectName)
@@ -106,7 +111,10 @@ extension ObjectOperation {
         case .getBucketACL: "GetBucketAcl"
         case .putBucketACL: "PutBucketAcl"
         case .getBucketInfo: "GetBucketInfo"
+        case .getBucketStat: "GetBucketStat"
         case .getBucketLocation: "GetBucketLocation"
+        case .getAbsentConfiguration(_, let absent): "Get" + absent.name
+        case .deleteAbsentConfiguration(_, let absent): "Delete" + absent.name
         case .getBucketVersioning: "GetBucketVersioning"
         case .getBucketDocument(_, .cors): "GetBucketCors"
         case .putBucketDocument(_, .cors): "PutBucketCors"
@@ -154,7 +162,8 @@ extension ObjectOperation {
         case .createBucket(let bucket), .headBucket(let bucket), .deleteBucket(let bucket), .getBucketACL(let bucket),
             .putBucketACL(let bucket), .getBucketInfo(let bucket), .getBucketLocation(let bucket),
             .getBucketVersioning(let bucket), .getBucketDocument(let bucket, _), .putBucketDocument(let bucket, _),
-            .deleteBucketDocument(let bucket, _), .deleteObjects(let bucket):
+            .deleteBucketDocument(let bucket, _), .deleteObjects(let bucket), .getBucketStat(let bucket),
+            .getAbsentConfiguration(let bucket, _), .deleteAbsentConfiguration(let bucket, _):
             bucket
         case .listObjects(let listing): listing.bucket
         case .listMultipartUploads(let listing): listing.bucket
@@ -175,7 +184,8 @@ extension ObjectOperation {
             object
         case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketACL, .putBucketACL,
             .getBucketInfo, .getBucketLocation, .getBucketVersioning, .getBucketDocument, .putBucketDocument,
-            .deleteBucketDocument, .listObjects, .listMultipartUploads, .deleteObjects, .postObject, .preflight, .probe:
+            .deleteBucketDocument, .listObjects, .listMultipartUploads, .deleteObjects, .postObject, .preflight, .probe,
+            .getBucketStat, .getAbsentConfiguration, .deleteAbsentConfiguration:
             nil
         }
     }
@@ -219,13 +229,13 @@ extension ObjectOperation {
         }
         switch self {
         case .listBuckets, .createBucket, .deleteBucket, .putBucketACL, .getBucketDocument, .putBucketDocument,
-            .deleteBucketDocument:
+            .deleteBucketDocument, .getBucketStat, .deleteAbsentConfiguration:
             return .administrator
         case .preflight, .probe: return .anybody
         case .headBucket(let bucket): return .accesses([ObjectAccess(.headBucket, bucket: bucket)])
         // The responses are the same for all buckets.
         case .getBucketACL(let bucket), .getBucketInfo(let bucket), .getBucketLocation(let bucket),
-            .getBucketVersioning(let bucket):
+            .getBucketVersioning(let bucket), .getAbsentConfiguration(let bucket, _):
             return .accesses([ObjectAccess(.getBucketLocation, bucket: bucket)])
         case .listObjects(let listing):
             return .accesses([ObjectAccess(.listObjects, bucket: listing.bucket, key: listing.prefix)])

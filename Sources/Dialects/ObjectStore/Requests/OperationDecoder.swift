@@ -94,24 +94,29 @@ package enum OperationDecoder {
     ) throws(ObjectError) -> String? {
         let names = parameters.names
         let isHarmless = isObject && (head.method == .get || head.method == .head)
+        // What no bucket has can be read, and deleted.
+        let absent =
+            isObject || head.method != .get && head.method != .delete
+            ? [] : names.filter { AbsentConfiguration($0, of: head.vendor) != nil || isStat($0, head) }
         let bare = isHarmless ? [] : parameters.bareNames.filter { isUnknown(parameter: $0, head.vendor) }
-        if let name = names.intersection(unknown).union(bare).min() {
-            throw ObjectError(
-                .notImplemented,
-                "?\(name) is not supported: leave the call out (docs/object.md lists the supported ones)."
-            )
+        if let name = names.intersection(unknown).union(bare).subtracting(absent).min() {
+            throw unsupported(name)
         }
         // COS's SDK for Go downloads parts of the version "".
         let version = head.vendor == .aws ? try parameters.text("versionId") : try parameters.nonEmpty("versionId")
         if let version, version != "null" {
             throw ObjectError.noVersions
         }
-        let found = names.intersection(known.keys).sorted()
+        let found = names.intersection(known.keys).union(absent).sorted()
         guard found.count <= 1 else {
             let list = found.joined(separator: ", ")
             throw .argument("ResourceType", list, "Conflicting query string parameters: \(list)")
         }
         return found.first
+    }
+
+    private static func isStat(_ name: String, _ head: RequestReader) -> Bool {
+        name == "stat" && head.method == .get && head.vendor == .aliyun
     }
 
     private static func isUnknown(parameter name: String, _ vendor: Vendor) -> Bool {
@@ -132,6 +137,11 @@ package enum OperationDecoder {
             default: throw notAllowed("GET, PUT, DELETE")
             }
         }
+        if let resource, var absent = AbsentConfiguration(resource, of: head.vendor) {
+            absent.isNamed = parameters.contains("id") || parameters.contains("inventoryId")
+            if head.method == .get { return .getAbsentConfiguration(bucket, absent) }
+            if head.method == .delete, absent.isDeletable { return .deleteAbsentConfiguration(bucket, absent) }
+        }
         switch (head.method, resource) {
         case (_, "tagging"): throw ObjectError(.notImplemented, "Tags of buckets are not supported: tag objects.")
         case (.get, "location"): return .getBucketLocation(bucket)
@@ -140,11 +150,12 @@ package enum OperationDecoder {
         case (.put, "acl") where asksForNothingElse(head): return .putBucketACL(bucket)
         case (_, "acl"): throw ObjectError(.accessControlListNotSupported)
         case (.get, "bucketInfo") where head.vendor == .aliyun: return .getBucketInfo(bucket)
+        case (.get, "stat"): return .getBucketStat(bucket)
         case (.get, "versions"):
             var listing = try ObjectListing(versions: parameters, bucket: bucket)
             listing.prefix = head.vendor.key(listing.prefix)
             return .listObjects(listing)
-        case (_, "bucketInfo"), (_, "versions"): throw notAllowed("GET")
+        case (_, "bucketInfo"), (_, "versions"), (_, "stat"): throw notAllowed("GET")
         case (_, "versioning"):
             throw ObjectError(
                 .notImplemented,
@@ -206,7 +217,7 @@ package enum OperationDecoder {
         case (_, "uploadId"): return try uploadOperation(head, name, parameters)
         case (.get, "attributes"): return .getObjectAttributes(name, try S3AttributesQuery(head))
         case (_, "attributes"): throw notAllowed("GET")
-        case (.post, "append") where head.vendor != .aliyun: throw notAllowed("GET, HEAD, PUT, DELETE")
+        case (.post, "append") where head.vendor == .aws: throw notAllowed("GET, HEAD, PUT, DELETE")
         case (.post, "append"):
             let text = "The position must be a number of bytes."
             guard let position = try parameters.number("position", in: 0...Int.max, text) else {
@@ -280,6 +291,13 @@ package enum OperationDecoder {
             if let value = try parameters.text("response-\(name)") { reading.overrides[name] = value }
         }
         return reading
+    }
+
+    private static func unsupported(_ name: String) -> ObjectError {
+        ObjectError(
+            .notImplemented,
+            "?\(name) is not supported: leave the call out (docs/object.md lists the supported ones)."
+        )
     }
 
     private static func notAllowed(_ methods: String) -> ObjectError {

@@ -44,6 +44,9 @@ extension ObjectStoreHandler {
                     host: call.command.host
                 )
             )
+        case .getBucketStat(let name): return Self.document(BucketDocuments.stat(try await stat(of: name)))
+        case .getAbsentConfiguration(_, let absent): return Self.document(try absent.document(for: call.vendor))
+        case .deleteAbsentConfiguration: return Response(204)
         case .getBucketLocation: return Self.document(BucketDocuments.location(region, for: call.vendor))
         case .getBucketVersioning: return Self.document(BucketDocuments.versioning(for: call.vendor))
         case .getBucketDocument(let name, let document):
@@ -69,6 +72,36 @@ extension ObjectStoreHandler {
             return Response(204)
         default: throw ObjectError(.methodNotAllowed)
         }
+    }
+
+    /// Counts what a bucket has, page by page: for administrators, as it takes as long as all pages of a listing.
+    private func stat(of bucket: String) async throws(ObjectError) -> BucketStat {
+        var stat = BucketStat()
+        var last: String?
+        repeat {
+            let query = ObjectQuery(bucket: bucket, prefix: "", after: last, limit: ObjectParameters.maximumPage)
+            let page = try await core { () async throws(UploadError) in try await service.objects(query) }
+            stat.objects += page.count
+            stat.bytes += page.reduce(0) { $0 + $1.size }
+            last = page.last?.key
+        } while last != nil
+        var open: Upload?
+        repeat {
+            let query = PartUploadQuery(
+                bucket: bucket,
+                prefix: "",
+                after: open?.objectName?.key,
+                afterID: open?.id,
+                limit: ObjectParameters.maximumPage
+            )
+            let page = try await core(.upload) { () async throws(UploadError) in
+                try await uploads.parts.partUploads(query)
+            }
+            stat.uploads += page.count
+            open = page.last
+        } while open != nil
+        stat.countedAt = clock.now
+        return stat
     }
 
     private func createBucket(_ name: String, _ call: ObjectCall) async throws(ObjectError) -> Response {

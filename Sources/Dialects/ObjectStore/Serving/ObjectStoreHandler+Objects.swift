@@ -98,8 +98,8 @@ extension ObjectStoreHandler {
         fields["Content-Security-Policy"] = "default-src 'none'; sandbox"
         call.vendor.report(crc64: media.attributes?.crc64, in: &fields)
         if call.vendor.profile.reportsObjectType {
-            fields["x-oss-object-type"] = media.attributes.map { $0.typeOfOSS }
-            if media.attributes?.isAppendable == true { fields["x-oss-next-append-position"] = String(media.size) }
+            fields["x-amz-object-type"] = media.attributes.map { call.vendor.objectType($0.typeOfOSS) }
+            if media.attributes?.isAppendable == true { fields["x-amz-next-append-position"] = String(media.size) }
         }
         // Only for callers who can read the tags.
         if let tags = media.attributes?.tags, !tags.isEmpty, !call.caller.isAnonymous {

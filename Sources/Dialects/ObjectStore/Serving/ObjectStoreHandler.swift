@@ -179,7 +179,7 @@ package struct ObjectStoreHandler: RequestHandler {
         switch call.operation {
         case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketACL, .putBucketACL,
             .getBucketInfo, .getBucketLocation, .getBucketVersioning, .getBucketDocument, .putBucketDocument,
-            .deleteBucketDocument:
+            .deleteBucketDocument, .getBucketStat, .getAbsentConfiguration, .deleteAbsentConfiguration:
             return try await bucketResponse(call)
         case .listObjects(let listing): return try await list(listing, call)
         case .listMultipartUploads(let listing): return try await list(listing, call)

@@ -17,15 +17,17 @@ extension COSClaim {
     /// - Parameters:
     ///   - head: The head as sent.
     ///   - query: The decoded parameters.
+    ///   - isObject: Whether the path names an object; a bucket has more sub-resources.
     /// - Throws: `AccessDenied` if something is unsigned that must be signed; `InvalidArgument` for a parameter name in
     ///   different case, which would be signed as that parameter but ignored when executed.
-    func checkCoverage(of head: RequestHead, _ query: [SigningField]) throws(ObjectError) {
+    func checkCoverage(of head: RequestHead, _ query: [SigningField], isObject: Bool) throws(ObjectError) {
         for parameter in query {
             let lowercased = parameter.name.lowercased()
             if let name = OperationDecoder.parameters[lowercased], name != parameter.name {
                 throw .argument(parameter.name, nil, "The parameter must be written \(name).")
             }
-            guard OperationDecoder.isDecisive(parameter: parameter.name) else { continue }
+            let isAbsent = !isObject && AbsentConfiguration(parameter.name, of: .tencent) != nil
+            guard isAbsent || OperationDecoder.isDecisive(parameter: parameter.name) else { continue }
             guard signedParameters.contains(lowercased) else {
                 throw ObjectError(
                     .accessDenied,

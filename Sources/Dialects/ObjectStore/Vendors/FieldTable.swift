@@ -8,6 +8,8 @@ struct FieldTable: Sendable {
         case executed
         /// Takes effect with one of these values, compared case-insensitively if `anyCase`.
         case only(Set<String>, otherwise: Refusal, anyCase: Bool = false)
+        /// The account that must own the bucket.
+        case account
         /// Ignored, because the client cannot notice a difference: hints, retries, who pays.
         case ignored
         case refused(Refusal)
@@ -84,9 +86,17 @@ struct FieldTable: Sendable {
         case .executed, .ignored: break
         case .only(let values, let refusal, let anyCase):
             guard values.contains(anyCase ? value.lowercased() : value) else { throw refusal.error(name) }
+        case .account:
+            guard value.utf8.count == 12, ObjectParameters.number(value) != nil else {
+                throw ObjectError(.invalidBucketOwner)
+            }
+            guard value == Self.accountID else { throw ObjectError(.accessDenied) }
         case .refused(let refusal): throw refusal.error(name)
         }
     }
+
+    /// The account that owns all buckets: the one that the token service reports.
+    static let accountID = "000000000000"
 }
 
 extension FieldTable.Refusal {
@@ -135,9 +145,11 @@ extension FieldTable {
             "mfa": .ignored, "optional-object-attributes": .ignored, "region-set": .ignored, "request-id": .ignored,
             "request-payer": .ignored, "te": .ignored, "transition-default-minimum-object-size": .ignored,
             "user-agent": .ignored,
+            // Conditions on the owner of a bucket.
+            "expected-bucket-owner": .account, "source-expected-bucket-owner": .account,
             // Known but not supported.
-            "expected-bucket-owner": .refused(.notKept), "if-match-last-modified-time": .refused(.notKept),
-            "if-match-size": .refused(.notKept), "source-expected-bucket-owner": .refused(.notKept),
+            "if-match-last-modified-time": .refused(.notKept),
+            "if-match-size": .refused(.notKept),
             "website-redirect-location": .refused(.notKept), "write-offset-bytes": .refused(.notKept),
         ],
         families: [

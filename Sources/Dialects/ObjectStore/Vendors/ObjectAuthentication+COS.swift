@@ -44,7 +44,8 @@ extension ObjectAuthentication {
         let addresses = try Self.addresses(of: head, at: endpoint, holder.identity.bucket, claim).map {
             $0.meant(to: .tencent)
         }
-        try claim.checkCoverage(of: head, request.query)
+        let isObject = addresses.allSatisfy { !$0.key.isEmpty }
+        try claim.checkCoverage(of: head, request.query, isObject: isObject)
         var address = addresses[0]
         if case .grant(let grant) = holder.identity {
             // Of two readings of the path, the one that the credentials cover.

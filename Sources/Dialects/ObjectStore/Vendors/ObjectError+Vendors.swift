@@ -23,7 +23,7 @@ extension ObjectError {
     /// The vendor's code for the error.
     func codeText(_ vendor: Vendor) -> String { vendor.profile.errors.codes[code] ?? code.rawValue }
 
-    func status(_ vendor: Vendor) -> Status { vendor.profile.errors.statuses[code] ?? code.status }
+    func status(_ vendor: Vendor) -> Status { status ?? vendor.profile.errors.statuses[code] ?? code.status }
 
     /// The message, where the vendor's clients compare it.
     private func messageText(_ vendor: Vendor) -> String {

@@ -13,9 +13,9 @@ extension Vendor {
             case .aws: false
             // Version 1 signatures do not cover `?attributes`, which OSS does not know.
             case .aliyun:
-                OSSSubresource.isSigned(name) && !Self.understood.contains(name) && !name.hasPrefix("response-")
-                    || name == "attributes"
-            case .tencent: name.hasPrefix("ci-") || name == "append" || name == "attributes"
+                OSSSubresource.isSigned(name) && !Self.understood.contains(name) && !Self.isRead(name)
+                    && !name.hasPrefix("response-") || name == "attributes"
+            case .tencent: name.hasPrefix("ci-") || name == "attributes"
             }
         }
         if let name = refused.min() {
@@ -33,6 +33,11 @@ extension Vendor {
         "uploads", "versionId", "versioning", "versions",
         "x-oss-request-payer", "x-oss-traffic-limit",
     ]
+
+    /// Whether a parameter of OSS reads what a bucket has or has not; `OperationDecoder` refuses it elsewhere.
+    private static func isRead(_ name: String) -> Bool {
+        AbsentConfiguration(name, of: .aliyun) != nil || name == "stat" || name == "inventoryId"
+    }
 
     /// Whether a parameter is one of the vendor's own that is supported or has no effect.
     func understands(parameter name: String) -> Bool {

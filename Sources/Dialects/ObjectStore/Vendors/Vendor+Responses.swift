@@ -24,6 +24,11 @@ extension Vendor {
         if let server = profile.server { fields["Server"] = server }
     }
 
+    /// The type of an object, as OSS names it: COS knows two of them, in lower case ("HEAD Object", COS documentation).
+    func objectType(_ type: String) -> String {
+        self == .tencent ? type == "Appendable" ? "appendable" : "normal" : type
+    }
+
     /// Adds the CRC-64 of a whole object or part, as OSS and COS do: an unsigned decimal number.
     func report(crc64: UInt64?, in fields: inout HTTPFields) {
         guard profile.reportsCRC64, let crc64, let field = FieldName(fieldPrefix + "hash-crc64ecma") else { return }

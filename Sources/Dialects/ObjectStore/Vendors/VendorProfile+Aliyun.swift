@@ -42,6 +42,9 @@ extension VendorProfile {
                 .invalidRequest: "InvalidArgument", .invalidURI: "InvalidArgument",
                 .metadataTooLarge: "InvalidArgument", .invalidTag: "InvalidArgument",
                 .accessControlListNotSupported: "InvalidArgument",
+                .noSuchLifecycleConfiguration: "NoSuchLifecycle", .noObjectLockConfiguration: "NoSuchWORMConfiguration",
+                .noEncryptionConfiguration: "NoSuchServerSideEncryptionRule",
+                .noReplicationConfiguration: "NoSuchReplicationConfiguration", .noSuchConfiguration: "NoSuchInventory",
             ],
             statuses: [
                 .expiredToken: 403, .invalidToken: 403, .notImplemented: 400,

@@ -17,7 +17,7 @@ extension VendorProfile {
         usualChecksum: nil,
         reportsCRC64: true,
         reportsMD5: false,
-        reportsObjectType: false,
+        reportsObjectType: true,
         encodesMetadata: false,
         // The SDK for Android corrects its clock only by the date of such a response.
         server: "tencent-cos",
@@ -41,7 +41,10 @@ extension VendorProfile {
                 .maxMessageLengthExceeded: "MalformedXML", .invalidRequest: "InvalidArgument",
                 .accessControlListNotSupported: "InvalidArgument", .metadataTooLarge: "InvalidArgument",
                 // COS clients know no other code for unknown credentials.
-                .invalidToken: "InvalidAccessKeyId",
+                .invalidToken: "InvalidAccessKeyId", .noSuchBucketPolicy: "NoSuchPolicy",
+                .noEncryptionConfiguration: "NoSuchEncryptionConfiguration",
+                // Spelt so by the SDK for Node.js, which takes it for an empty configuration.
+                .noReplicationConfiguration: "ReplicationConfigurationnotFoundError",
             ],
             statuses: [
                 .expiredToken: 403, .invalidToken: 403,
