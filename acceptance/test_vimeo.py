@@ -1,5 +1,6 @@
 """Vimeo's API by PyVimeo of four versions, and by requests as other clients send them (protocol, sections 3 to 9)."""
 
+import http.client
 import itertools
 import os
 import re
@@ -20,6 +21,7 @@ from harness.vimeo import NEW, OLD, PULLS, VERSIONS, Failed, Plain, PyVimeo, bas
 from harness.wire import until
 
 MIB = 1 << 20
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.fixture(scope="module")
@@ -574,6 +576,43 @@ def test_edits_come_in_several_forms(client):
     edited = client("PATCH", uri, data={"privacy.download": "true"})
     assert edited.json()["privacy"]["download"] is True
     assert client("PATCH", uri, json={"name": "x" * 129}).json()["invalid_parameters"][0]["error_code"] == 2250
+
+
+def test_a_client_in_java_sends_dotted_forms_and_chunks(server, client, make_file):
+    """As clickntap's: a form with dotted names, a PATCH without a length, a space before its type."""
+    content, n = parts(make_file(100_000))
+    form = {"upload.approach": "tus", "upload.size": str(n), "name": "A", "privacy.view": "nobody"}
+    accept = {"Accept": "application/vnd.vimeo.*+json;version=3.4"}
+    made = client("POST", "/me/videos", data=form, headers=accept)
+    assert (made.status_code, made.json()["upload"]["approach"], made.json()["upload"]["size"]) == (200, "tus", n)
+    assert (made.json()["name"], made.json()["privacy"]["view"]) == ("A", "nobody")
+    link = urlsplit(made.json()["upload"]["upload_link"])
+    tus = {"Tus-Resumable": "1.0.0"}
+
+    def send(method, headers, body=None):
+        connection = http.client.HTTPConnection(link.hostname, link.port, timeout=30)
+        connection.request(method, link.path, body, accept | tus | headers, encode_chunked=body is not None)
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer
+
+    assert send("HEAD", {}).headers["Upload-Offset"] == "0"
+    fields = {"Upload-Offset": "0", "Content-Type": "  application/offset+octet-stream", "Transfer-Encoding": "chunked"}
+    assert send("PATCH", fields, iter([content[:70_000], content[70_000:]])).status == 204
+    assert send("HEAD", {}).headers["Upload-Offset"] == str(n)
+    assert stored(server, made.json()["uri"]) == content
+    uri = made.json()["uri"]
+    track = client(
+        "POST", uri + "/texttracks", data={"active": "true", "type": "captions", "language": "en", "name": "n"}
+    )
+    assert track.status_code == 201
+    chunks = iter([b"WEBVTT\n", b"\n"])
+    sent = requests.put(track.json()["link"], data=chunks, headers={"Content-Type": "multipart/form-data"}, timeout=30)
+    assert sent.status_code == 200
+    # Java writes the names of a form in ISO 8859-1, unless it is told otherwise.
+    latin = client("POST", "/me/videos", data="upload.approach=tus&upload.size=1&name=%C4", headers=FORM)
+    assert latin.status_code == 400
 
 
 # Access
