@@ -463,6 +463,163 @@ def test_statements_that_can_be_deleted_are_found(tmp_path):
     assert list(mutate.statements(path)) == [3, 4, 5]
 
 
+def test_statements_are_put_behind_a_condition():
+    mutate = load("mutate")
+    for line, expected in {
+        "    try? await log(one)": "    if !mutantGone(7) { try? await log(one) }",
+        "  guard a > b else { return }": "  if !mutantGone(7) { guard a > b else { return } }",
+        '  guard a(1, 2), b == "," else {': '  guard mutantGone(7) || (a(1, 2)), mutantGone(7) || (b == ",") else {',
+        "  if let one, one > 1 {": "  if !mutantGone(7), let one, one > 1 {",
+        # Not at once.
+        "  defer { close(one) }": "  defer { if !mutantGone(7) { close(one) } }",
+    }.items():
+        assert mutate.conditional(line, 7) == expected
+
+
+THING = {
+    "Package.swift": """// swift-tools-version: 6.0
+import PackageDescription
+
+let package = Package(
+    name: "thing",
+    targets: [.target(name: "Thing"), .testTarget(name: "ThingTests", dependencies: ["Thing"])]
+)
+""",
+    "Sources/Thing/Thing.swift": """public struct Thing {
+    public var count = 0
+    public let most: Int
+    public var log = ""
+
+    public init(most: Int) {
+        self.most = most
+        log = "begun"
+    }
+
+    public mutating func add(_ one: Int) -> Bool {
+        guard count + one <= most else {
+            return false
+        }
+        defer { log += " end" }
+        count += one
+        log += " add"
+        while log.count < 5 {
+            log += "....."
+        }
+        return true
+    }
+}
+""",
+    "Tests/ThingTests/ThingTests.swift": """import Testing
+
+@testable import Thing
+
+@Test func adds() {
+    var thing = Thing(most: 2)
+    let (added, more) = (thing.add(2), thing.add(1))
+    #expect(added && !more && thing.count == 2 && thing.log.hasSuffix(" end"))
+}
+""",
+}
+
+
+@pytest.fixture
+def thing(tmp_path):
+    for name, text in THING.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/mutate", tmp_path / "scripts")
+    return tmp_path
+
+
+def is_as_before(thing):
+    return [path.name for path in (thing / "Sources").rglob("*.swift")] == ["Thing.swift"] and (
+        thing / "Sources/Thing/Thing.swift"
+    ).read_text() == THING["Sources/Thing/Thing.swift"]
+
+
+@pytest.mark.nightly
+def test_deletions_that_no_test_notices_are_named(thing):
+    done = subprocess.run(
+        [sys.executable, thing / "scripts/mutate", "Sources/Thing", "--seed", "1"],
+        cwd=thing,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr + (thing / ".build/mutants.log").read_text()
+    lines = done.stdout.splitlines()
+    assert lines[0] == "7 statements, seed 1"
+    # `most` must be set; the log of the first line and that of each addition are not looked at.
+    place = "no test notices that this is gone: Sources/Thing/Thing.swift"
+    assert lines[-4:] == [
+        "Thing: 7 statements, 6 compile, 6 tried, 3 noticed, 3 survive",
+        f'{place}:17: log += " add"',
+        f'{place}:19: log += "....."',
+        f'{place}:8: log = "begun"',
+    ]
+    assert is_as_before(thing)
+
+
+def test_sources_are_put_back_when_the_run_is_ended(thing):
+    swift = thing / "swift"
+    swift.write_text("#!/bin/sh\ncp Sources/Thing/Thing.swift seen\necho building\nexec sleep 600\n")
+    swift.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, thing / "scripts/mutate", "Sources/Thing/Thing.swift:16"],
+        env=os.environ | {"SWIFT": str(swift)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline().startswith("1 statements")
+    while not (thing / "seen").exists() or "mutantGone(0)" not in (thing / "seen").read_text():
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) != 0
+    assert is_as_before(thing)
+
+
+def test_deletions_that_do_not_compile_are_taken_back(thing):
+    mutate = load("mutate")
+    mutate.ROOT = thing
+    path = thing / "Sources/Thing/Thing.swift"
+    mutants = list(mutate.find("Sources/Thing"))
+    assert [one.line + 1 for one in mutants] == [7, 8, 12, 15, 16, 17, 19]
+    build = mutate.Build(mutants, thing / "log")
+
+    def gone(line, note=""):
+        assert build.drop(f"{path}:{line}:1: error: so\n{note}\n")
+        return [one.line + 1 for one in mutants if not one.compiles]
+
+    # In its own line; at the end of the initializer, whose assignments are suspected, first to what the error names; in
+    # a line with nothing around it.
+    assert gone(16) == [16]
+    assert gone(9, note="'self.most' not initialized") == [7, 16]
+    assert gone(9) == [7, 8, 16]
+    assert gone(3) == [7, 8, 12, 15, 16, 17, 19]
+    assert not build.drop(f"{path}:3:1: error: so\n")
+    assert not build.drop("error: no such module\n")
+
+
+def test_a_deletion_that_hangs_or_crashes_is_noticed(tmp_path):
+    mutate = load("mutate")
+    mutate.ROOT = tmp_path
+    program = tmp_path / "thingPackageTests.xctest"
+    program.write_text(
+        "#!/bin/sh\ncase $SLUICE_MUTANT in\n1) exec sleep 600 ;;\n2) kill -9 $$ ;;\n"
+        "3) echo '✘ Test adds() recorded an issue'; exec sleep 600 ;;\nesac\n"
+    )
+    program.chmod(0o755)
+    tests = mutate.Tests(tmp_path, tmp_path / "log", {})
+    tests.measure(("A",))
+    assert 60 < tests.limits[("A",)]
+    mutants = [mutate.Mutant(tmp_path, 0, "", "A", number) for number in range(4)]
+    results = [tests.run(("A",), one) for one in mutants if one.number != 1]
+    assert results == [None, "status -9", "✘ Test adds() recorded an issue"]
+    tests.limits[("A",)] = 0.1
+    assert tests.run(("A",), mutants[1]).startswith("no end after")
+
+
 def test_without_a_copy_of_s3_tests_they_are_skipped(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "SLUICE_S3_TESTS"}
     command = [ROOT / "scripts/s3-tests"]
