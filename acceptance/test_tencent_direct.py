@@ -451,7 +451,7 @@ def test_files_that_the_cloud_accepts_use_up_the_period(start, cloud):
     cloud.faults = [Answer(body=b'{"code":10004,"message":"no"}'), Answer(500)]
     assert applied(server, videoSize=60) == 10004
     # The signature was right here, so the operator learns which settings to look at.
-    assert "tencent.secretId and tencent.secretKey" in server.log.read_text()
+    until(lambda: "tencent.secretId and tencent.secretKey" in server.log.read_text())
     signature = signer(server)()
     post(server, "ApplyUploadUGC", {"signature": signature} | announced(60))
     assert used() == (0, 0, 0, 0)
