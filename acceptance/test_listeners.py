@@ -75,11 +75,11 @@ def test_a_unix_socket(make_server, path, tmp_path):
     with make_server(environment=settings(path)) as server:
         assert stat.S_IMODE(Path(path).stat().st_mode) == 0o660
         # What it prints works as it is.
-        line = server.wait_for_output("curl .*")[0]
+        line = server.wait_for_output("echo .* curl .*")[0]
         done = subprocess.run(
             line, shell=True, capture_output=True, env=server.environment | {"SLUICE_API_KEY": server.admin_key}
         )
-        assert json.loads(done.stdout)["signature"], (line, done.stderr)
+        assert json.loads(done.stdout)["size"] == len("Hello\n"), (line, done.stderr)
         media = json.loads(curl(path, *key, "-T", tmp_path / "f", "http://localhost/v1/media/"))
         assert sha256(curl(path, *key, f"http://localhost/media/{media['id']}")) == sha256(body)
         with Wire(server.address) as wire:

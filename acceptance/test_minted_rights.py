@@ -29,7 +29,6 @@ def world(tmp_path_factory):
         yield World(server)
 
 
-@pytest.mark.rows
 @pytest.mark.parametrize("route", UNIQUE, ids=UNIQUE.values())
 @pytest.mark.parametrize("key", KEYS, ids=map(name_of, KEYS))
 def test_what_a_key_mints_does_only_what_the_key_does(world, key, route):

@@ -84,7 +84,7 @@ def test_the_printed_curl_line_returns_a_signature_that_verifies(make_server):
     server.wait_for_output("curl ")
     # The line may be broken with backslashes.
     text = server.output().replace("\\\n", " ")
-    line = next(line for line in text.splitlines() if "curl " in line)
+    line = next(line for line in text.splitlines() if "/v1/tencent/signatures" in line)
     command = line[line.index("curl ") :]
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, f"{command}: {done.stderr}"
