@@ -2,8 +2,7 @@ package import HTTPWire
 internal import Signing
 
 extension ObjectError {
-    /// The response to a request that the HTTP server refuses, because its head or its content is none that a handler could
-    /// get.
+    /// The response to a request that the HTTP server refuses before any handler sees it, because of its head or content.
     ///
     /// - Parameters:
     ///   - status: The status of the refusal.
