@@ -160,6 +160,9 @@ def test_a_video_from_its_creation_to_its_deletion(gateway, sdk, app_id):
     again = sdk("RefreshUploadVideo", VideoId=identifier)
     assert again["VideoId"] == identifier and grant(again).address == granted.address
     assert grant(again).credentials != granted.credentials
+    # The SDK for browsers in STS mode names it by the key of its object.
+    assert sdk("RefreshUploadVideo", VideoId=granted.key)["VideoId"] == identifier
+    assert refusal(sdk, "RefreshUploadVideo", VideoId=f"x{granted.key}") == NO_VIDEO
     oss(grant(again)).put_object(granted.key, VIDEO)
     video = sdk("GetVideoInfo", VideoId=identifier)["Video"]
     assert video["Status"] == "Normal" and video["Size"] == len(VIDEO)
