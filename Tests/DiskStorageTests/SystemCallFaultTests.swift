@@ -251,6 +251,27 @@ struct SystemCallFaultTests {
         }
     }
 
+    @Test("bytes with the right digest whose marker stays are not reported as stored, and are discarded")
+    func markerThatStays() async throws {
+        let bench = try Bench(.acknowledged)
+        let id = DiskBench.newID()
+        try await bench.storage.create(id)
+        let source = ScriptedSource([.bytes(Self.bytes)])
+        bench.calls.plan(0, of: "unlink", .fails(EIO), times: .max)
+        let report = await bench.storage.append(
+            to: id,
+            at: 0,
+            from: source,
+            limit: 1 << 30,
+            expecting: sha256(Self.bytes)
+        )
+        #expect(report.stored == 0 && report.end.code == .storageFailure)
+        #expect(try await bench.storage.currentLength(of: id) == 0)
+        bench.calls.recover()
+        #expect(try await bench.storage.durableLength(of: id) == 0)
+        #expect(try bench.files(of: id).count == 1)
+    }
+
     @Test("a file without a name is closed by the pool, and not where its last reference ends")
     func closing() async throws {
         let temporary = try TemporaryDirectory()

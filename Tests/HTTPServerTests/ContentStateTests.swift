@@ -135,11 +135,15 @@ import Transport
         var waiting = state(.length(10))
         _ = waiting.willWait(now: 0)
         var late = waiting
+        var taken = waiting
         #expect(waiting.didWait(.failure(.interrupted(.shuttingDown)), arrived: 4, now: 1) == .proceed)
         #expect(try waiting.checkEnd(interruption: .shuttingDown, arrived: 4, now: 1) == true)
         #expect(throws: SourceFailure.shuttingDown) {
             try waiting.checkEnd(interruption: .shuttingDown, arrived: 4, now: 1)
         }
+        // Also if none are left to be counted when the read comes.
+        #expect(taken.didWait(.failure(.interrupted(.shuttingDown)), arrived: 4, now: 1) == .proceed)
+        #expect(try taken.checkEnd(interruption: .shuttingDown, arrived: 0, now: 1) == true)
         #expect(
             late.didWait(.failure(.interrupted(.shuttingDown)), arrived: 0, now: 1) == .fail(.shuttingDown)
         )

@@ -91,6 +91,26 @@ struct ExchangeTests {
         await server.shutDown()
     }
 
+    @Test("a stream that is longer or shorter than it was declared ends the connection, and nothing beyond is sent")
+    func wrongLength() async throws {
+        let server = try TestServer { request in
+            let isLong = request.head.target.rawPath == "/long"
+            let content = Response.Content.stream(length: 4) { sink in
+                try await sink.write(Array("ab".utf8))
+                if isLong { try await sink.write(Array("cde".utf8)) }
+                return [:]
+            }
+            return Response(200, [:], content)
+        }
+        for target in ["/long", "/short"] {
+            let client = try RawClient(port: server.port)
+            try await client.send("GET \(target) HTTP/1.1\r\nHost: x\r\n\r\n")
+            let response = String(decoding: try await client.readToEnd(), as: UTF8.self)
+            #expect(response.hasSuffix("\r\n\r\nab"), "\(target)")
+        }
+        await server.shutDown()
+    }
+
     @Test(
         "an HTTP/1.0 response without a length closes the connection even if the client would keep it",
         arguments: ["", "Content-Length: 5\r\n\r\nhello", "Content-Length: 100000\r\n\r\nhello"]

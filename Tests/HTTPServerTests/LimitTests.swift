@@ -91,6 +91,41 @@ struct LimitTests {
         await server.shutDown()
     }
 
+    @Test("an address has only so many connections at once; ended ones do not count, some peers have no limit")
+    func connectionsOfAnAddress() async throws {
+        func ask(_ client: RawClient) async throws -> String {
+            try await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            return try await client.readResponse().text
+        }
+        let server = try TestServer(
+            configure: { $0.maximumConnectionsPerAddress = 1 },
+            handler: { _ in .text("served") }
+        )
+        for _ in 0..<2 {
+            let first = try RawClient(port: server.port)
+            #expect(try await ask(first) == "served")
+            #expect(try await RawClient(port: server.port).isAtEnd())
+            #expect(try await ask(first) == "served")
+            try await first.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            #expect(try await first.readResponse().text == "served")
+            #expect(try await first.isAtEnd())
+            while server.connectionCount > 0 { try await Task.sleep(for: .milliseconds(2)) }
+        }
+        await server.shutDown()
+
+        let range = try #require(PeerRange("127.0.0.0/8"))
+        let generous = try TestServer(
+            configure: {
+                $0.maximumConnectionsPerAddress = 1
+                $0.unlimitedPeers = [range]
+            },
+            handler: { _ in .text("served") }
+        )
+        let clients = [try RawClient(port: generous.port), try RawClient(port: generous.port)]
+        for client in clients { #expect(try await ask(client) == "served") }
+        await generous.shutDown()
+    }
+
     @Test("content beyond the server's limit is refused before it is read")
     func bodyLimit() async throws {
         let server = try TestServer(configure: { $0.maximumBodyBytes = 10 }, handler: { await echo($0) })

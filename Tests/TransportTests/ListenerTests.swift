@@ -54,6 +54,22 @@ struct ListenerTests {
         await withCheckedContinuation { continuation in loop.execute { continuation.resume() } }
     }
 
+    @Test("it listens only at its address")
+    func address() async throws {
+        let loop = try EventLoop(label: "test")
+        for host in ["127.0.0.1", "::1"] {
+            let listener = try Listener(SocketAddress(host: host, port: 0), loop: loop)
+            #expect(listener.address.host == host && listener.address.port > 0)
+            await withCheckedContinuation { continuation in
+                loop.execute {
+                    listener.close()
+                    continuation.resume()
+                }
+            }
+        }
+        loop.close()
+    }
+
     @Test("no failure of accept ends the listener", .timeLimit(.minutes(10)), arguments: errors)
     func survives(code: Int32) async throws {
         let loop = try EventLoop(label: "test")

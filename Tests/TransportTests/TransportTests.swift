@@ -15,6 +15,19 @@ struct TransportTests {
 
         func append(_ value: Int) { log.append(value) }
 
+        /// As many tasks on the loop, each of which becomes ready a second time.
+        func yieldOften(_ count: Int) async {
+            await withTaskGroup(of: Void.self) { group in
+                for value in 0..<count {
+                    group.addTask(executorPreference: loop) {
+                        await self.append(value)
+                        await Task.yield()
+                        await self.append(value)
+                    }
+                }
+            }
+        }
+
         func isOnLoop() -> Bool { loop.isCurrent }
 
         func isOnLoopAfterPool(_ pool: BlockingPool) async -> Bool {
@@ -58,6 +71,15 @@ struct TransportTests {
             for value in 0..<2000 { group.addTask { await actor.append(value) } }
         }
         #expect(await actor.log.sorted() == Array(0..<2000))
+        loop.close()
+    }
+
+    @Test("jobs that make others ready, many at once, all run, each once")
+    func manyReady() async throws {
+        let loop = try EventLoop(label: "test")
+        let actor = Confined(loop)
+        await actor.yieldOften(2000)
+        #expect(await actor.log.count == 4000)
         loop.close()
     }
 

@@ -261,4 +261,56 @@ struct LeaseTableTests {
         #expect(await hold(table, gate, interrupter: interrupter) == .unavailable)
         #expect(await hold(table, gate) == nil)
     }
+
+    /// Other nodes: grants a lease, or refuses it.
+    private final class Nodes: LeaseAuthority {
+        let log = Log()
+        let refusal = Mutex<UploadError?>(nil)
+
+        func acquire(
+            _ id: UploadID,
+            _ claim: LeaseClaim,
+            until deadline: ContinuousClock.Instant
+        ) async throws(UploadError) {
+            log.add("acquire")
+            if let refusal = refusal.withLock({ $0 }) { throw refusal }
+        }
+
+        func acquireIfFree(_ id: UploadID) async throws(UploadError) -> Bool {
+            log.add("acquireIfFree")
+            return refusal.withLock { $0 == nil }
+        }
+
+        func release(_ id: UploadID) async { log.add("release") }
+
+        func attach(isWanted: @escaping @Sendable (UploadID) -> Void) {}
+    }
+
+    @Test("a lease is that of all nodes: without theirs nothing runs, and they get it back")
+    func nodes() async throws {
+        let nodes = Nodes()
+        let table = LeaseTable(timeout: .seconds(600), among: nodes)
+        func use() async -> UploadError.Code? {
+            await code {
+                try await table.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
+                    nodes.log.add("body")
+                }
+            }
+        }
+        func useIfFree() async throws(UploadError) -> Bool {
+            let result = try await table.withLeaseIfFree(on: id) { () async throws(UploadError) -> Bool in
+                nodes.log.add("body")
+                return true
+            }
+            return result ?? false
+        }
+        #expect(await use() == nil)
+        #expect(try await useIfFree())
+        #expect(nodes.log.all == ["acquire", "body", "release", "acquireIfFree", "body", "release"])
+        nodes.refusal.withLock { $0 = UploadError(.busy, "another node") }
+        #expect(await use() == .busy)
+        #expect(try await !useIfFree())
+        #expect(nodes.log.all.suffix(2) == ["acquire", "acquireIfFree"])
+        #expect(table.count == 0)
+    }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 import UploadModel
 
@@ -16,5 +17,30 @@ struct MediaTypePatternTests {
             try MediaTypePattern.check("image/png;x=1, text/html", against: ["image/*"])
         }
         #expect(throws: Never.self) { try MediaTypePattern.check("image/png;x=1", against: ["image/*"]) }
+    }
+
+    @Test("a policy is read back as it was written; what an earlier version did not write is no limit")
+    func policies() throws {
+        var policy = Policy()
+        (policy.storedBytes, policy.periodBytes, policy.openUploads, policy.periodUploads) = (1, 2, 3, 4)
+        (policy.uploadBytes, policy.contentTypes, policy.extensions, policy.checksContent) = (5, ["a/*"], ["b"], true)
+        #expect(try JSONDecoder().decode(Policy.self, from: JSONEncoder().encode(policy)) == policy)
+        #expect(try JSONDecoder().decode(Policy.self, from: Data("{}".utf8)).isEmpty)
+    }
+
+    @Test("a policy with endings wants a name that has one of them")
+    func extensions() {
+        var policy = Policy()
+        policy.extensions = ["mp4", "mov"]
+        for (name, isAllowed) in [
+            ("a.mp4", true), ("a.b.MOV", true), ("mp4", false), ("a.mp4.exe", false), ("a.", false), (nil, false),
+        ] as [(String?, Bool)] {
+            let metadata = UploadMetadata(values: name.map { ["filename": $0] } ?? [:])
+            if isAllowed {
+                #expect(throws: Never.self) { try policy.check(metadata) }
+            } else {
+                #expect(throws: UploadError.self, "\(name ?? "none")") { try policy.check(metadata) }
+            }
+        }
     }
 }

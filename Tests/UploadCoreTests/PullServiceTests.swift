@@ -65,6 +65,7 @@ struct PullServiceTests {
     ) async throws -> UploadID {
         let request = PullRequest(
             url: "https://example.com/file?key=secret",
+            shown: "https://example.com/file",
             headers: [.init(name: "Authorization", value: "secret")],
             metadata: metadata
         )
@@ -109,6 +110,7 @@ struct PullServiceTests {
         let id = try await begin(pulls)
         let before = try #require(try await pulls.job(of: id))
         #expect(!before.sealed.isEmpty && !before.sealed.contains("secret"))
+        #expect(before.url == "https://example.com/file")
         let job = try await finish(id, pulls)
         #expect(job.attempts == 1 && job.sealed.isEmpty && !job.isFailed && job.lastError == nil)
         #expect(try await bench.services.uploads.inspect(id).state == .completed)
@@ -235,6 +237,23 @@ struct PullServiceTests {
         #expect(try await bench.storage.list(after: nil, limit: 10) == [])
     }
 
+    @Test("a failure that is not the origin's counts as no attempt, and its reason is recorded")
+    func waiting() async throws {
+        let away = PullFailure("unavailable", "away", .wait)
+        let origin = ScriptedOrigin(.init(bytes: [1], failures: [PullFailure](repeating: away, count: 5)))
+        let pulls = pulls(origin, limits: PullLimits(attempts: 2, retryDelay: 2, longestDelay: 60))
+        let id = try await begin(pulls)
+        for _ in 0..<5 {
+            await attempt(pulls)
+            let job = try #require(try await pulls.job(of: id))
+            #expect(job.failures == 0 && job.lastError == away.reason)
+            bench.clock.set(to: try #require(job.nextAttemptAt))
+        }
+        #expect(try await !finish(id, pulls).isFailed)
+        #expect(try await bench.contents(of: id) == [1])
+        #expect(events.all == Array(repeating: "interrupted unavailable", count: 5) + ["completed"])
+    }
+
     @Test("content that a policy refuses ends the pull as failed, with the reason")
     func refusedContent() async throws {
         var policy = Policy()
@@ -277,7 +296,9 @@ struct PullServiceTests {
         let id = try await begin(pulls)
         for most in [2.0, 4, 8, 10] {
             await attempt(pulls)
-            let next = try #require(try await pulls.job(of: id)?.nextAttemptAt)
+            let job = try #require(try await pulls.job(of: id))
+            let next = try #require(job.nextAttemptAt)
+            #expect(job.lastError == busy.reason)
             #expect((most * 0.74...most).contains(next.timeIntervalSince(bench.clock.now)))
             bench.clock.set(to: next)
         }

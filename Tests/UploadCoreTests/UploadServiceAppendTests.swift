@@ -27,6 +27,16 @@ struct UploadServiceAppendTests {
         #expect(bench.observer.story == ["created", "appended 3", "appended 7", "completed"])
     }
 
+    @Test("a caller that looks repeatedly sees each append once, also those that ended meanwhile")
+    func look() async throws {
+        let bench = ServiceBench()
+        let id = try await bench.upload(10)
+        #expect(bench.services.events.lookAtAppends().isEmpty)
+        try await bench.append([1, 2, 3], to: id, at: 0)
+        #expect(bench.services.events.lookAtAppends().map(\.upload.id) == [id])
+        #expect(bench.services.events.lookAtAppends().isEmpty)
+    }
+
     @Test("the media of a complete upload has its metadata")
     func media() async throws {
         let bench = ServiceBench()

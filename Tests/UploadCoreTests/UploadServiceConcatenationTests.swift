@@ -38,6 +38,17 @@ struct UploadServiceConcatenationTests {
         for part in parts { #expect(await code { try await bench.services.media.media(part) } == .notFound) }
     }
 
+    @Test("a final upload is limited by the lengths of its parts, whoever began those")
+    func limit() async throws {
+        let bench = ServiceBench()
+        let parts = [try await complete(Self.first, bench), try await complete(Self.second, bench)]
+        let small = bench.grant(maximumBytes: 9)
+        let refused = await code { try await bench.services.uploads.create(final(parts), under: small) }
+        #expect(refused == .tooLarge(limit: 9))
+        let exact = bench.grant(maximumBytes: 10)
+        #expect(try await bench.services.uploads.create(final(parts), under: exact).length == 10)
+    }
+
     @Test("empty parts and a single part are joined, too")
     func empty() async throws {
         let bench = ServiceBench()

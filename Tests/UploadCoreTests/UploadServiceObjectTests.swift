@@ -196,6 +196,19 @@ struct UploadServiceObjectTests {
         #expect(try await bench.storage.list(after: nil, limit: 20) == [left.id])
     }
 
+    @Test("all objects below a directory are removed, however many, and no others")
+    func directories() async throws {
+        let bench = ServiceBench()
+        let bucket = ServiceBench.name.bucket
+        for index in 0..<101 { try await bench.put([1], ObjectName(bucket: bucket, key: "a/\(index)")) }
+        for key in ["a", "a0", "b/a/1"] { try await bench.put([1], ObjectName(bucket: bucket, key: key)) }
+        try await bench.services.objects.removeObjects(below: ObjectName(bucket: bucket, key: "a/"))
+        let left = try await bench.services.objects.objects(
+            ObjectQuery(bucket: bucket, prefix: "", after: nil, limit: 10)
+        )
+        #expect(left.map(\.key) == ["a", "a0", "b/a/1"])
+    }
+
     @Test(
         "wherever the process dies, the name has the old or the new object, and nothing is left behind",
         arguments: [true, false]

@@ -19,4 +19,36 @@ struct UploadTests {
         copy.metadata = UploadMetadata()
         #expect(copy == upload)
     }
+
+    @Test("the blob of an object gets a key of its own, since the object can be replaced while its bytes are read")
+    func keys() {
+        let now = Date()
+        let id = UploadID.generate(at: now)
+        var upload = Upload(id: id, dialect: "tus", subject: "u", principal: "key_1", length: 5, createdAt: now)
+        upload.key = "a/b"
+        #expect(NewBlob(of: upload).key == "a/b")
+        upload.bucket = "media"
+        #expect(NewBlob(of: upload).key == nil)
+    }
+
+    @Test("a change of a usage and its opposite are none")
+    func usages() {
+        var change = UsageChange()
+        (change.storedBytes, change.reservedBytes, change.openUploads) = (1, 2, 3)
+        (change.periodBytes, change.periodUploads) = (4, 5)
+        let opposite = change.negated
+        #expect([opposite.storedBytes, opposite.reservedBytes, opposite.openUploads] == [-1, -2, -3])
+        #expect([opposite.periodBytes, opposite.periodUploads] == [-4, -5])
+    }
+
+    @Test("when parts are not joined after all, only a checksum that the client asked for stays")
+    func takenBack() {
+        let checksum = ObjectChecksum(.crc32, value: [1, 2, 3, 4])
+        for isUsual in [true, false, nil] {
+            var attributes = ObjectAttributes(checksum: checksum)
+            attributes.isChecksumUsual = isUsual
+            attributes.takeBackCompletion()
+            #expect(attributes.checksum == (isUsual == true ? nil : checksum) && attributes.isChecksumUsual == nil)
+        }
+    }
 }
