@@ -278,6 +278,27 @@ struct OSSEndpointTests {
         #expect(other.element("HostId") != nil)
     }
 
+    @Test("lists of the SDK for PHP have parameters without values", arguments: Signature.oss)
+    func bareParameters(_ signature: Signature) async throws {
+        let bench = try await ObjectBench()
+        let referer: HTTPFields = ["Referer": "http://bucket-1.oss-cn-hangzhou.aliyuncs.com/"]
+        for key in ["a", "b/c"] {
+            let put = try await bench.send("PUT", "/bucket-1/\(key)", by: signature, referer, content: [1])
+            #expect(put.outcome == "200")
+        }
+        for query in [
+            "delimiter&encoding-type=url&marker&max-keys=3&prefix",
+            "delimiter=&encoding-type=url&list-type=2&max-keys=100&prefix&start-after",
+            "delimiter&encoding-type=url&key-marker&max-keys=100&prefix&version-id-marker&versions",
+        ] {
+            let list = try await bench.send("GET", "/bucket-1/?\(query)", by: signature, referer)
+            #expect(list.outcome == "200" && list.element("IsTruncated") == "false", "\(query)")
+            #expect(list.text?.contains("<Key>a</Key>") == true && list.text?.contains("<Key>b/c</Key>") == true)
+        }
+        let uploads = try await bench.send("GET", "/bucket-1/?encoding-type=url&uploads", by: signature, referer)
+        #expect(uploads.outcome == "200")
+    }
+
     @Test("the error of a HEAD request is in a field")
     func headError() async throws {
         let bench = try await ObjectBench()
