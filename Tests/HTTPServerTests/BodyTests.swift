@@ -174,6 +174,29 @@ struct BodyTests {
         await server.shutDown()
     }
 
+    @Test("after content that is none, each further read fails")
+    func readAfterFailure() async throws {
+        let server = try TestServer { request in
+            var failures: [String] = []
+            for _ in 0..<2 {
+                do throws(SourceFailure) {
+                    while try await request.body.next(maximum: 100) != nil {}
+                } catch {
+                    failures.append("\(error)")
+                }
+            }
+            return .text(failures.joined(separator: "\n"))
+        }
+        let client = try RawClient(port: server.port)
+        try await client.send(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n5\r\nhello\r\n0\r\n\r\n"
+        )
+        let failures = try await client.readResponse().text.split(separator: "\n")
+        #expect(failures.count == 2 && failures.allSatisfy { $0.hasPrefix("malformed") && $0 == failures[0] })
+        #expect(try await client.isAtEnd())
+        await server.shutDown()
+    }
+
     @Test("nothing is read from the socket without demand of the handler")
     func backPressure() async throws {
         let gate = Mutex(false)
