@@ -98,6 +98,26 @@ def test_a_unix_socket(make_server, path, tmp_path):
     assert run("health", environment=server.environment, check=False).returncode == 1
 
 
+def test_health_without_arguments_says_what_it_says_with_them(make_server):
+    """The command of a container's image does not parse arguments."""
+
+    def both(environment):
+        short, long = (run("health", *flags, environment=environment, check=False) for flags in ([], ["--ready"]))
+        assert (short.returncode, short.stdout, short.stderr) == (long.returncode, long.stdout, long.stderr)
+        return short
+
+    with make_server() as server:
+        here = server.environment | {"SLUICE_GATEWAY_LISTEN": f"127.0.0.1:{server.port}"}
+        assert both(here).stdout == "ok\n"
+        wrong = both(here | {"SLUICE_GATEWAY_LISTEN": "nowhere", "SLUICE_GATWAY_LISTEN": "x"})
+        assert wrong.returncode == 1 and "nowhere" in wrong.stderr
+        assert "SLUICE_GATEWAY_LISTEN?" in wrong.stderr
+        assert run("health", "--live", environment=here).stdout == "ok\n"
+        assert run("health", "--readi", environment=here, check=False).returncode == 64
+    silent = both(here)
+    assert silent.returncode == 1 and silent.stderr.startswith("Error: http://127.0.0.1:")
+
+
 def test_nginx_in_front_of_a_unix_socket(make_server, path, tmp_path):
     body = content(8 * MIB, 2)
     with make_server(environment=settings(path, TRUSTED_PROXIES="unix:")) as server:

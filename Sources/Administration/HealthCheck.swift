@@ -70,12 +70,13 @@ package enum HealthCheck {
 
     /// Status and body of a response after which the connection was closed.
     private static func parts(_ response: [UInt8]) -> (Int, [UInt8])? {
-        let text = String(decoding: response, as: UTF8.self)
-        let words = text.prefix { !$0.isNewline }.split(separator: " ")
-        guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]),
-            let end = text.range(of: "\r\n\r\n")
+        // As bytes, because the first use of characters costs more than the whole exchange.
+        let words = response.prefix { $0 != UInt8(ascii: "\r") }.split(separator: UInt8(ascii: " "))
+        guard words.count >= 2, words[0].starts(with: Array("HTTP/1.".utf8)),
+            let status = Int(String(decoding: words[1], as: UTF8.self)),
+            let end = response.firstRange(of: Array("\r\n\r\n".utf8))
         else { return nil }
-        return (status, Array(text[end.upperBound...].utf8))
+        return (status, Array(response[end.upperBound...]))
     }
 
     private static func server(of settings: Settings) -> LocalServer {

@@ -37,7 +37,7 @@ package struct Setting: Sendable {
 
     /// `SLUICE_GATEWAY_LISTEN`.
     package var environmentName: String {
-        "SLUICE_" + words("_", isUppercase: true)
+        "SLUICE_" + words(UInt8(ascii: "_"), isUppercase: true)
     }
 
     /// The environment variable with the path of a file that holds the value; secrets only.
@@ -47,7 +47,7 @@ package struct Setting: Sendable {
     ///
     /// Other users can read a process's arguments, so for a secret this flag names its file.
     package var flag: String {
-        "--" + words("-") + (isSecret ? "-file" : "")
+        "--" + words(UInt8(ascii: "-")) + (isSecret ? "-file" : "")
     }
 
     /// The keys that name a file that holds the value; secrets only.
@@ -57,8 +57,9 @@ package struct Setting: Sendable {
     package var defaultText: String? { write(Settings()) }
 
     /// The words of the key, which is ASCII, with a separator between them: `publicURL` has `public` and `url`.
-    private func words(_ separator: Character, isUppercase: Bool = false) -> String {
-        var name = ""
+    private func words(_ separator: UInt8, isUppercase: Bool = false) -> String {
+        var name: [UInt8] = []
+        name.reserveCapacity(key.utf8.count + 8)
         var isInCapitals = false
         for byte in key.utf8 {
             let isCapital = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
@@ -69,8 +70,8 @@ package struct Setting: Sendable {
             guard byte != UInt8(ascii: ".") else { continue }
             let isSmall = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
             let changesCase = isUppercase ? isSmall : isCapital
-            name.unicodeScalars.append(UnicodeScalar(changesCase ? byte ^ 0x20 : byte))
+            name.append(changesCase ? byte ^ 0x20 : byte)
         }
-        return name
+        return String(decoding: name, as: UTF8.self)
     }
 }

@@ -5,6 +5,8 @@ extension SettingsCatalog {
     /// - Returns: Values by flag without dashes, as `load` takes them.
     /// - Throws: `SettingsProblems` for unknown flags, missing values and repetitions.
     package func parse(_ arguments: [String]) throws(SettingsProblems) -> [String: String] {
+        // Without flags, nothing asks for their names, which take a start some time to make.
+        guard !arguments.isEmpty else { return [:] }
         let flags = SettingsArguments(self)
         var values: [String: String] = [:]
         var problems: [SettingsProblem] = []

@@ -8,14 +8,13 @@ struct SettingsEnvironment {
 
     private let settings: [String: Setting]
     private let fileNames: [String: Setting]
-    private let names: [String]
+    private var names: [String] { settings.keys.sorted() + fileNames.keys.sorted() + [Self.fileVariable] }
 
     init(_ catalog: SettingsCatalog) {
         settings = Dictionary(uniqueKeysWithValues: catalog.settings.map { ($0.environmentName, $0) })
         fileNames = Dictionary(
             uniqueKeysWithValues: catalog.settings.filter(\.isSecret).map { ($0.environmentFileName, $0) }
         )
-        names = settings.keys.sorted() + fileNames.keys.sorted() + [Self.fileVariable]
     }
 
     /// Adds the values from the environment to `input`.

@@ -19,7 +19,7 @@ extension SettingsCatalog {
             SettingsFile.read(path, self, into: &input)
         }
         SettingsEnvironment(self).read(environment, into: &input)
-        SettingsArguments(self).read(overrides, into: &input)
+        if !overrides.isEmpty { SettingsArguments(self).read(overrides, into: &input) }
 
         var settings = Settings()
         var sources: [String: SettingSource] = [:]

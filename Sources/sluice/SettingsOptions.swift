@@ -21,7 +21,12 @@ struct SettingsOptions: ParsableArguments {
     ///
     /// - Throws: `ValidationError` for unknown flags; `CommandFailure` with all other problems together.
     func load() throws -> LoadedSettings {
-        switch try read() {
+        try Self.load(flags: flags, file: config)
+    }
+
+    /// The same for a command whose arguments are known.
+    static func load(flags: [String], file: String?) throws -> LoadedSettings {
+        switch try read(flags: flags, file: file) {
         case .success(let loaded): loaded
         case .failure(let problems): throw CommandFailure("\(problems)")
         }
@@ -31,13 +36,17 @@ struct SettingsOptions: ParsableArguments {
     ///
     /// - Throws: `ValidationError` for unknown flags.
     func read() throws -> Result<LoadedSettings, SettingsProblems> {
+        try Self.read(flags: flags, file: config)
+    }
+
+    private static func read(flags: [String], file: String?) throws -> Result<LoadedSettings, SettingsProblems> {
         let arguments: [String: String]
         do { arguments = try GatewaySettings.catalog.parse(flags) } catch { throw ValidationError("\(error)") }
         return Result { () throws(SettingsProblems) in
             try GatewaySettings.catalog.load(
                 arguments: arguments,
                 environment: ProcessInfo.processInfo.environment,
-                file: config
+                file: file
             )
         }
     }

@@ -3,6 +3,13 @@ import Gateway
 import Telemetry
 
 @main
+enum Program {
+    static func main() async {
+        guard CommandLine.arguments.dropFirst().elementsEqual(["health"]) else { return await Sluice.main() }
+        do { try await Health.runWithoutArguments() } catch { Sluice.exit(withError: error) }
+    }
+}
+
 struct Sluice: AsyncParsableCommand {
     // Every command names itself. Otherwise each start makes all names from the types, which takes milliseconds.
     static let configuration = CommandConfiguration(
