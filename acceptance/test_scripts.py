@@ -383,6 +383,106 @@ def test_a_change_is_tested_by_what_is_above_it():
     assert len(affected.affected(["Package.swift"], known)[0]) == sum(is_test for _, _, is_test in known.values())
 
 
+def test_the_gate_runs_everything_unless_only_dialects_tests_and_documents_differ():
+    affected = load("affected")
+    known = affected.targets()
+    files = {path.stem.removeprefix("test_") for path in (ROOT / "acceptance").glob("test_*.py")}
+    for file in (
+        "Sources/UploadCore/UploadService.swift",
+        "Sources/Gateway/GatewayServer.swift",
+        "Sources/SluiceTesting/Pattern.swift",
+        "Package.swift",
+        "acceptance/harness/server.py",
+        "acceptance/conftest.py",
+        "acceptance/requirements.txt",
+        "scripts/test",
+        ".ci/run",
+        "deploy/compose/one-node.yaml",
+        "Sources/Dialects/Unknown/File.swift",
+    ):
+        assert affected.selection(["docs/tus.md", file, "CHANGELOG.md"], known) == file
+    modules, names = affected.selection(["Sources/Dialects/TencentVOD/VODCalls.swift", "docs/tencent.md"], known)
+    assert modules == ["GatewayTests", "TencentVODTests"]
+    assert {"tencent_ugc", "minted_rights", "limit_matrix", "docs"} <= set(names) < files
+    # With what depends on it.
+    modules, names = affected.selection(["Sources/Dialects/ResumableHTTP/Draft.swift"], known)
+    assert "PlainUploadsTests" in modules and {"media", "forms", "resumable_http"} <= set(names)
+    # Other dialects' tests upload by it.
+    _, names = affected.selection(["Sources/Dialects/Tus/TusHandler.swift"], known)
+    assert {"cluster", "kill", "s3_storage"} <= set(names)
+    modules, names = affected.selection(["acceptance/test_soak.py", "Tests/TransportTests/ChannelTests.swift"], known)
+    assert modules == ["TransportTests"] and "soak" in names
+    dialects = {name for name, (folder, _, _) in known.items() if folder.startswith("Sources/Dialects/")}
+    assert set(affected.DIALECT_OF_OTHERS) <= dialects
+    assert {*affected.EACH_DIALECT.split(), *" ".join(affected.DIALECT_OF_OTHERS.values()).split()} <= files
+
+
+SELECTION = """
+set -euo pipefail
+root=$PWD
+. scripts/selection.sh
+[ "${1:-}" != remember ] || { remember_pass; exit; }
+select_tests
+echo "since <$since> modules <$gate_modules> files <${gate_files[*]}>"
+"""
+
+
+def test_the_gate_leaves_out_only_what_has_passed_in_this_work_tree(tmp_path):
+    def git(*arguments):
+        command = ["git", "-c", "user.name=test", "-c", "user.email=test@localhost", *arguments]
+        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    def run(*arguments):
+        command = ["bash", "-c", SELECTION, "selection", *arguments]
+        environment = os.environ | {"SWIFT": "swift"}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/selection.sh", tmp_path / "scripts")
+    affected = tmp_path / "scripts/affected"
+    affected.write_text('#!/bin/sh\n[ "$1 $2" = "--gate $(git rev-parse HEAD~1)" ] && cat answer\n')
+    affected.chmod(0o755)
+    git("init", "-q")
+    for number in range(2):
+        (tmp_path / "product.txt").write_text(f"{number}\n")
+        git("add", "--all")
+        git("commit", "-qm", "a commit")
+    stamp, passed = tmp_path / ".git/sluice-toolchain", tmp_path / ".git/sluice-passed"
+    everything = "since <> modules <> files <>"
+    (tmp_path / "answer").write_text("swift:TusTests GatewayTests\nacceptance:test_tus.py test_rest.py\n")
+    # A checkout remembers nothing.
+    run("remember")
+    assert not passed.exists() and run() == everything
+
+    stamp.write_text("a compiler\n")
+    assert run() == everything
+    git("checkout", "-q", "HEAD~1")
+    run("remember")
+    git("checkout", "-q", "-")
+    first = git("rev-parse", "HEAD~1").strip()
+    files = " ".join(f"{tmp_path}/acceptance/{name}" for name in ("test_tus.py", "test_rest.py"))
+    selected = f"since <{first}> modules <TusTests GatewayTests> files <{files}>"
+    assert run() == selected
+
+    (tmp_path / "answer").write_text("all:Package.swift\n")
+    assert run() == f"everything runs: Package.swift differs from {first[:12]}\n{everything}"
+    affected.write_text("#!/bin/sh\nexit 1\n")
+    assert run() == everything
+    affected.write_text("#!/bin/sh\ncat answer\n")
+    (tmp_path / "answer").write_text("swift:\nacceptance:test_docs.py\n")
+    assert run() == f"since <{first}> modules <> files <{tmp_path}/acceptance/test_docs.py>"
+    # Another machine, a pass of long ago, a commit that is no longer known.
+    stamp.write_text("another compiler\n")
+    assert run() == everything
+    stamp.write_text("a compiler\n")
+    os.utime(passed, (passed.stat().st_atime, passed.stat().st_mtime - 8 * 86_400))
+    assert run() == everything
+    passed.write_text(passed.read_text().replace(first, "1" * 40))
+    assert run() == everything
+
+
 def test_documents_are_checked(tmp_path, monkeypatch):
     checks = load("check-documents")
     monkeypatch.setattr(checks, "ROOT", tmp_path)
