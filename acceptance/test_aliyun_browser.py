@@ -219,9 +219,10 @@ def test_credentials_that_expire_before_the_end(short, tmp_path):
     assert [call.status for call in short.proxy.of("CompleteMultipartUpload")] == [200]
 
 
-# Leaves after five parts have arrived, and comes back.
+# Leaves after five parts have arrived, and comes back. It waits before each.
 RELOAD = """
     const isBack = sessionStorage.getItem("left")
+    if (isBack) await post("/wait")
     let count = 0
     const onUploadProgress = async number => {
         await post("/report", number)
@@ -241,15 +242,24 @@ def held(world):
     return hold
 
 
-def test_a_page_goes_on_from_its_checkpoint(world, tmp_path):
-    """It asks the app to refresh, and sends the parts that its checkpoint lacks, without asking which have arrived."""
+def hold_until_it_is_back(world, then=lambda: None):
+    """Parts are held until the page has left: otherwise it might end its upload first."""
     hold = held(world)
 
-    def wait(_):
-        assert hold.reached.wait(60)
+    def come_back(_):
         world.proxy.clear()
+        then()
 
-    world.site.wait = wait
+    def leave(_):
+        assert hold.reached.wait(60)
+        world.site.wait = come_back
+
+    world.site.wait = leave
+
+
+def test_a_page_goes_on_from_its_checkpoint(world, tmp_path):
+    """It asks the app to refresh, and sends the parts that its checkpoint lacks, without asking which have arrived."""
+    hold_until_it_is_back(world)
     result = browse(world, tmp_path, RELOAD, size=SIZE)
     assert result["events"] == ["resumed", "succeeded"], result
     assert world.app.refreshes == 1
@@ -262,14 +272,11 @@ def test_a_page_goes_on_from_its_checkpoint(world, tmp_path):
 
 def test_a_checkpoint_of_an_upload_that_is_gone(world, tmp_path):
     """The page fails once, and forgets it; then it begins again."""
-    hold = held(world)
 
-    def wait(_):
-        assert hold.reached.wait(60)
-        world.proxy.clear()
+    def delete():
         assert world.vod("DeleteMultipartUpload", MediaId=world.app.id, MediaType="video").status_code == 200
 
-    world.site.wait = wait
+    hold_until_it_is_back(world, delete)
     result = browse(world, tmp_path, RELOAD, size=SIZE)
     assert (result["events"], result["status"], result["code"]) == (["resumed", "failed"], 404, "NoSuchUpload"), result
     assert result["kept"] == 0
