@@ -4,18 +4,17 @@ import base64
 import re
 
 import pytest
-import yaml
 
 from harness.api import API, OFFSET_TYPE, TUS, path_of
 from harness.daemon import free_port
 from harness.object_client import BUCKET, ObjectServer
-from harness.server import ROOT, run
+from harness.openapi import DOCUMENT
+from harness.server import run
 from harness.vimeo import Plain as Vimeo
 from harness.vimeo import token as vimeo_token
 from harness.wire import until
 
 METHODS = {"get", "head", "post", "put", "patch", "delete", "options"}
-DOCUMENT = yaml.safe_load((ROOT / "openapi.yaml").read_text())
 OPERATIONS = {
     operation["operationId"]: (method.upper(), path, operation.get("x-access"))
     for path, item in DOCUMENT["paths"].items()

@@ -10,17 +10,17 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import requests
-import yaml
 from tusclient.client import TusClient
 
 from harness.aliyun_vod import Plain as Aliyun
 from harness.api import API, TUS, path_of, problem, upload_id
 from harness.data import KIB, MIB, content, sha256
 from harness.draft import Client
+from harness.openapi import DOCUMENT, parse
 from harness.origin import Origin
 from harness.proxies import APP, PROXIES, Proxy, check_events, check_resuming
 from harness.receiver import Receiver
-from harness.server import ROOT, Server, run
+from harness.server import Server, run
 from harness.tools import tool
 from harness.ugc import announced, signer
 from harness.vimeo import NEW, PyVimeo, token
@@ -28,7 +28,6 @@ from harness.wire import Wire, until
 
 BASE = "/uploads"
 SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
-DOCUMENT = yaml.safe_load((ROOT / "openapi.yaml").read_text())
 OPERATIONS = ("/healthz", "/readyz", "/metrics")
 OUTSIDE = f"nothing is served at this path; all paths begin with {BASE}"
 
@@ -307,7 +306,7 @@ def test_tencent_and_aliyun(server, api):
 
 def test_the_description_names_the_server(server, make_server):
     def servers(url, **options):
-        return yaml.safe_load(requests.get(f"{url}/openapi.yaml", timeout=20, **options).content)["servers"]
+        return parse(requests.get(f"{url}/openapi.yaml", timeout=20, **options).content)["servers"]
 
     assert servers(server.url) == [{"url": server.url}]
     assert servers(server.url, headers={"Host": "a.example"}) == [{"url": f"http://a.example{BASE}"}]

@@ -8,7 +8,6 @@ import re
 import boto3
 import pytest
 import requests
-import yaml
 
 from harness import vod_api
 from harness.aliyun_vod import Plain as ApsaraVOD
@@ -16,7 +15,7 @@ from harness.api import API
 from harness.daemon import free_port
 from harness.data import KIB, MIB
 from harness.object_client import ObjectServer
-from harness.server import ROOT
+from harness.openapi import DOCUMENT
 from harness.ugc import announced, signer
 from harness.vimeo import Plain as Vimeo
 from harness.vimeo import token as vimeo_token
@@ -97,7 +96,6 @@ def gateway(tmp_path_factory):
         yield server
 
 
-DOCUMENT = yaml.safe_load((ROOT / "openapi.yaml").read_text())
 # Calls with JSON that name no resource, by their paths; calls of vendors are signed in ways of their own.
 ROUTES = [
     path

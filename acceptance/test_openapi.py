@@ -9,12 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from harness.api import API, upload_id
-from harness.server import ROOT, Server, run
+from harness.openapi import PATH, parse
+from harness.server import Server, run
 
-DOCUMENT = ROOT / "openapi.yaml"
 HOOKS = Path(__file__).parent / "harness"
 SEED = 42
 
@@ -31,7 +30,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def document():
-    return yaml.safe_load(DOCUMENT.read_text())
+    return parse(PATH.read_text())
 
 
 def test_the_document_is_valid(document):
@@ -46,7 +45,7 @@ def test_the_served_document_is_the_file(api):
     assert "yaml" in answer.headers["Content-Type"]
     # With the version of the program.
     version = run("--version").stdout.strip()
-    assert answer.text == re.sub(r"(?m)^  version: .*$", f"  version: {version}", DOCUMENT.read_text(), count=1)
+    assert answer.text == re.sub(r"(?m)^  version: .*$", f"  version: {version}", PATH.read_text(), count=1)
 
 
 def test_every_example_matches_its_schema(document):
@@ -57,7 +56,7 @@ def test_every_example_matches_its_schema(document):
     registry = Registry().with_resource("urn:openapi", Resource.from_contents(document, DRAFT202012))
 
     def errors(schema, value):
-        absolute = yaml.safe_load(yaml.safe_dump(schema).replace("'#/components", "'urn:openapi#/components"))
+        absolute = json.loads(json.dumps(schema).replace('"#/components', '"urn:openapi#/components'))
         return [error.message for error in OAS31Validator(absolute, registry=registry).iter_errors(value)]
 
     checked = 0
@@ -124,7 +123,7 @@ def check_by_schemathesis(server, tmp_path, quick, report, ids):
     examples = 3 if quick else 25
     done = subprocess.run(
         [
-            *(command, "run", str(DOCUMENT), "--url", server.url, "-H", f"Authorization: Bearer {server.admin_key}"),
+            *(command, "run", str(PATH), "--url", server.url, "-H", f"Authorization: Bearer {server.admin_key}"),
             *("--checks", CHECKS, "--max-examples", str(examples), "--seed", str(SEED)),
             # More than one worker meets a fault of CPython: `ast.parse` in two threads (python/cpython issue 106905).
             *("--workers", "1"),

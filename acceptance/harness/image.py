@@ -4,9 +4,6 @@ import json
 import re
 import subprocess
 
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
-
 from harness.data import sha256
 
 USER = 10001
@@ -46,6 +43,10 @@ def check_bill(root, *, is_of_this_system=True):
 
     `is_of_this_system`: its packages are those that are installed here, so dpkg knows their versions.
     """
+    # Takes some seconds, and every process that runs tests imports this file.
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     document = json.loads((root / "usr/share/sluice/sbom.cdx.json").read_text())
     errors = JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(document))
     assert errors is None, errors

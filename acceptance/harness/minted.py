@@ -12,13 +12,12 @@ from botocore.credentials import Credentials
 from harness.aliyun_vod import Plain as ApsaraVOD
 from harness.api import API
 from harness.object_client import BUCKET, REGION
-from harness.server import ROOT
+from harness.openapi import DOCUMENT
 from harness.ugc import own_signature
 from harness.vimeo import Plain as Vimeo
 from harness.vimeo import basic
 from harness.vimeo import token as vimeo_token
 
-DOCUMENT = yaml.safe_load((ROOT / "openapi.yaml").read_text())
 OPERATIONS = {
     operation["operationId"]: (method.upper(), path, operation.get("x-access") or {})
     for path, item in DOCUMENT["paths"].items()
