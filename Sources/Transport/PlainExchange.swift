@@ -30,9 +30,10 @@ package enum PlainExchange {
         var sent = 0
         while sent < request.count {
             try limitWaiting(descriptor, until: deadline)
+            // Little at a time, because the limit is for each wait within a call.
             sent += try checked("send") {
                 request.withUnsafeBytes { bytes in
-                    let rest = UnsafeRawBufferPointer(rebasing: bytes[sent...])
+                    let rest = UnsafeRawBufferPointer(rebasing: bytes[sent...].prefix(16_384))
                     return SystemResult(send(descriptor, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL)))
                 }
             }

@@ -55,6 +55,39 @@ struct PlainExchangeTests {
         #expect(await asked == Array("ping".utf8))
     }
 
+    @Test("A server that always does a little is not waited for longer than allowed", arguments: [true, false])
+    func slowness(reads: Bool) async throws {
+        let server = try Self.silent()
+        defer {
+            close(server.descriptor)
+            unlink(server.address.unixPath ?? "")
+        }
+        let served = BlockingPool(threads: 1, label: "plain-exchange")
+        async let moved = served.run { () -> Int in
+            let peer = accept(server.descriptor, nil, nil)
+            defer { close(peer) }
+            var bytes = [UInt8](repeating: 0, count: 65_536)
+            var moved = 0
+            // Ends: with the connection, or because all was moved.
+            while moved < 4_000_000 {
+                let count = reads ? recv(peer, &bytes, 65_536, 0) : send(peer, "a", 1, Int32(MSG_NOSIGNAL))
+                guard count > 0 else { break }
+                moved += reads ? count : 4000
+                usleep(10_000)
+            }
+            return moved
+        }
+        let asking = BlockingPool(threads: 1, label: "plain-exchange")
+        let request = [UInt8](repeating: 1, count: reads ? 4_000_000 : 1)
+        let error = await #expect(throws: SystemError.self) {
+            try await asking.run(throwing: {
+                try PlainExchange.response(to: request, from: server.address, limit: 1000, within: .milliseconds(100))
+            })
+        }
+        #expect(error?.errno == ETIMEDOUT)
+        #expect(await moved < 4_000_000)
+    }
+
     @Test("Nobody listens")
     func nobody() {
         let error = #expect(throws: SystemError.self) {
