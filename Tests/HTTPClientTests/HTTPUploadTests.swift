@@ -323,7 +323,7 @@ struct HTTPUploadTests {
         request.content = content
         let result = Task { [request] in await failure(request) }
         await content.paused(at: 0)
-        content.append(repeatElement(7, count: 40 << 20))
+        content.append([UInt8](repeating: 7, count: 40 << 20))
         #expect(await result.value == .timedOut)
     }
 
