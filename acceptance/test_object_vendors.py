@@ -452,9 +452,25 @@ def test_oss_reads_what_no_bucket_has(gateway, version):
         (known.NoSuchTransferAccelerationConfiguration, bucket.get_bucket_transfer_acceleration),
         (known.NoSuchWebsite, bucket.get_bucket_website),
         (known.NoSuchWORMConfiguration, bucket.get_bucket_worm),
+        (known.NoSuchReplicationRule, lambda: bucket.get_bucket_replication_progress("none")),
     ]:
         with pytest.raises(absent):
             call()
+    with pytest.raises(known.ServerError) as caught:
+        bucket.get_bucket_style("none")
+    assert (caught.value.status, caught.value.code) == (404, "NoSuchStyle")
+    domains = bucket.list_bucket_cname()
+    assert (domains.bucket, domains.cname) == (f"bare-{version}", [])
+    assert bucket.list_bucket_style().styles == []
+    assert bucket.list_bucket_access_points().access_points == []
+    assert bucket.list_bucket_data_redundancy_transition().data_redundancy_transitions == []
+    assert bucket.get_bucket_replication_location().location_list == []
+    assert bucket.get_bucket_storage_capacity().storage_capacity == -1
+    assert bucket.get_bucket_qos_info().total_qps == -1
+    assert bucket.get_bucket_resource_group().resource_group_id == "rg-default-id"
+    assert bucket.get_bucket_access_monitor().access_monitor.status == "Disabled"
+    assert bucket.get_bucket_archive_direct_read().enabled is False
+    assert bucket.get_bucket_https_config().tls_enabled is False
     assert bucket.get_bucket_logging().target_bucket == ""
     assert bucket.get_bucket_referer().referers == []
     assert bucket.get_bucket_request_payment().payer == "BucketOwner"
@@ -484,6 +500,7 @@ def test_cos_reads_what_no_bucket_has(gateway, make):
         ("NoSuchCORSConfiguration", cos.get_bucket_cors),
         ("NoSuchLifecycleConfiguration", cos.get_bucket_lifecycle),
         ("NoSuchPolicy", cos.get_bucket_policy),
+        ("NoSuchConfiguration", cos.get_bucket_origin),
     ]:
         with pytest.raises(admin.refusals) as caught:
             call(BUCKET)
@@ -491,7 +508,14 @@ def test_cos_reads_what_no_bucket_has(gateway, make):
     assert cos.get_bucket_logging(BUCKET) == {"BucketLoggingStatus": None}
     assert cos.get_bucket_domain(BUCKET) == {"DomainConfiguration": None}
     assert cos.list_bucket_inventory_configurations(BUCKET) == {"IsTruncated": "false"}
-    for delete in (cos.delete_bucket_policy, cos.delete_bucket_tagging, cos.delete_bucket_website):
+    # The SDK does not sign its parameter.
+    assert cos.list_bucket_intelligenttiering_configurations(BUCKET) == {"IsTruncated": "false"}
+    for delete in (
+        cos.delete_bucket_policy,
+        cos.delete_bucket_tagging,
+        cos.delete_bucket_website,
+        cos.delete_bucket_origin,
+    ):
         delete(BUCKET)
 
 
@@ -539,6 +563,18 @@ def test_s3_reads_what_no_bucket_has(gateway):
         "NoSuchConfiguration",
     )
     s3.delete_bucket_policy(Bucket=BUCKET)
+    # What is not offered is refused, and never deletes the empty bucket.
+    s3.create_bucket(Bucket="bare")
+    for delete, expected, named in [
+        (s3.delete_bucket_ownership_controls, (501, "NotImplemented"), {}),
+        (s3.delete_bucket_inventory_configuration, (404, "NoSuchConfiguration"), {"Id": "a"}),
+        (s3.delete_bucket_metrics_configuration, (404, "NoSuchConfiguration"), {"Id": "a"}),
+        (s3.delete_bucket_analytics_configuration, (404, "NoSuchConfiguration"), {"Id": "a"}),
+        (s3.delete_bucket_intelligent_tiering_configuration, (404, "NoSuchConfiguration"), {"Id": "a"}),
+        (s3.delete_bucket_metadata_configuration, (501, "NotImplemented"), {}),
+    ]:
+        assert object_client.code(delete, Bucket="bare", **named) == expected
+        s3.head_bucket(Bucket="bare")
     assert object_client.code(s3.put_bucket_policy, Bucket=BUCKET, Policy="{}") == (501, "NotImplemented")
 
 

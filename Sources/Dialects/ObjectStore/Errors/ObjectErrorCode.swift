@@ -46,6 +46,7 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
     case missingContentLength = "MissingContentLength"
     case noEncryptionConfiguration = "ServerSideEncryptionConfigurationNotFoundError"
     case noObjectLockConfiguration = "ObjectLockConfigurationNotFoundError"
+    case noMetadataConfiguration = "MetadataConfigurationNotFound"
     case noReplicationConfiguration = "ReplicationConfigurationNotFoundError"
     case noSuchBucket = "NoSuchBucket"
     case noSuchBucketPolicy = "NoSuchBucketPolicy"
@@ -74,7 +75,10 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
     case fileAlreadyExists = "FileAlreadyExists"
     case insufficientStorage = "InsufficientStorage"
     case noSuchRefererConfiguration = "NoSuchRefererConfiguration"
+    case noSuchReplicationRule = "NoSuchReplicationRule"
+    case noSuchStyle = "NoSuchStyle"
     case noTransferAcceleration = "NoSuchTransferAccelerationConfiguration"
+    case noUserDefinedLogFields = "NoSuchUserDefinedLogFieldsConfig"
     case objectNotAppendable = "ObjectNotAppendable"
     case positionNotEqualToLength = "PositionNotEqualToLength"
     case quotaExceeded = "QuotaExceeded"
@@ -89,7 +93,8 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
         case .noSuchBucket, .noSuchCORSConfiguration, .noSuchKey, .noSuchLifecycleConfiguration, .noSuchUpload,
             .noEncryptionConfiguration, .noObjectLockConfiguration, .noReplicationConfiguration, .noSuchBucketPolicy,
             .noSuchConfiguration, .noSuchPublicAccessBlock, .noSuchRefererConfiguration, .noSuchTagSet,
-            .noSuchWebsiteConfiguration, .noTransferAcceleration:
+            .noMetadataConfiguration, .noSuchReplicationRule, .noSuchStyle, .noSuchWebsiteConfiguration,
+            .noTransferAcceleration, .noUserDefinedLogFields:
             404
         case .methodNotAllowed: 405
         case .bucketAlreadyExists, .bucketAlreadyOwnedByYou, .bucketNotEmpty, .fileAlreadyExists, .objectNotAppendable,
@@ -159,6 +164,7 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
         case .missingContentLength: "The Content-Length header is required."
         case .noEncryptionConfiguration: "The server side encryption configuration was not found."
         case .noObjectLockConfiguration: "The bucket has no configuration of object lock."
+        case .noMetadataConfiguration: "The metadata table configuration does not exist."
         case .noReplicationConfiguration: "The replication configuration was not found."
         case .noSuchBucket: "The specified bucket does not exist."
         case .noSuchBucketPolicy: "The bucket policy does not exist."
@@ -171,6 +177,9 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
         case .noSuchTagSet: "The TagSet does not exist."
         case .noSuchUpload: "The upload does not exist: the id is not valid, or it was aborted or completed."
         case .noSuchWebsiteConfiguration: "The bucket has no website configuration."
+        case .noSuchReplicationRule: "The bucket has no such replication rule."
+        case .noSuchStyle: "The bucket has no such style."
+        case .noUserDefinedLogFields: "The bucket logs no fields of its own."
         case .noTransferAcceleration: "Transfer acceleration is not configured for the bucket."
         case .notImplemented: "The request uses a feature that this server does not support: leave it out."
         case .notModified: "Not Modified"

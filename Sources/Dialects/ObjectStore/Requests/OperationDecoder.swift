@@ -95,11 +95,13 @@ package enum OperationDecoder {
         let names = parameters.names
         let isHarmless = isObject && (head.method == .get || head.method == .head)
         // What no bucket has can be read, and deleted.
+        let configurations = names.filter { AbsentConfiguration($0, of: head.vendor) != nil }
         let absent =
             isObject || head.method != .get && head.method != .delete
-            ? [] : names.filter { AbsentConfiguration($0, of: head.vendor) != nil || isStat($0, head) }
+            ? [] : configurations.union(names.filter { isStat($0, head) })
         let bare = isHarmless ? [] : parameters.bareNames.filter { isUnknown(parameter: $0, head.vendor) }
-        if let name = names.intersection(unknown).union(bare).subtracting(absent).min() {
+        let others = isHarmless ? [] : configurations.subtracting(known.keys)
+        if let name = names.intersection(unknown).union(bare).union(others).subtracting(absent).min() {
             throw unsupported(name)
         }
         // COS's SDK for Go downloads parts of the version "".
@@ -138,9 +140,11 @@ package enum OperationDecoder {
             }
         }
         if let resource, var absent = AbsentConfiguration(resource, of: head.vendor) {
-            absent.isNamed = parameters.contains("id") || parameters.contains("inventoryId")
+            absent.isNamed = ["id", "inventoryId", "styleName"].contains { parameters.contains($0) }
             if head.method == .get { return .getAbsentConfiguration(bucket, absent) }
-            if head.method == .delete, absent.isDeletable { return .deleteAbsentConfiguration(bucket, absent) }
+            if head.method == .delete, absent.isDeletable || absent.isNamed {
+                return .deleteAbsentConfiguration(bucket, absent)
+            }
         }
         switch (head.method, resource) {
         case (_, "tagging"): throw ObjectError(.notImplemented, "Tags of buckets are not supported: tag objects.")
@@ -168,14 +172,15 @@ package enum OperationDecoder {
         case (_, "location"), (_, "uploads"): throw notAllowed("GET")
         case (.post, "delete"): return .deleteObjects(bucket)
         case (_, "delete"): throw notAllowed("POST")
-        case (.get, _):
+        case (_, let resource?): throw unsupported(resource)
+        case (.get, nil):
             var listing = try ObjectListing(parameters, bucket: bucket)
             listing.prefix = head.vendor.key(listing.prefix)
             return .listObjects(listing)
-        case (.head, _): return .headBucket(bucket)
-        case (.put, _): return .createBucket(bucket)
-        case (.delete, _): return .deleteBucket(bucket)
-        case (.post, _):
+        case (.head, nil): return .headBucket(bucket)
+        case (.put, nil): return .createBucket(bucket)
+        case (.delete, nil): return .deleteBucket(bucket)
+        case (.post, nil):
             guard isForm(head.standard) else {
                 throw ObjectError(.preconditionFailed, "Bucket POST must be of the enclosure-type multipart/form-data")
             }

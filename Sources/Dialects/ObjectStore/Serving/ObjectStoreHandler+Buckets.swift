@@ -45,8 +45,11 @@ extension ObjectStoreHandler {
                 )
             )
         case .getBucketStat(let name): return Self.document(BucketDocuments.stat(try await stat(of: name)))
-        case .getAbsentConfiguration(_, let absent): return Self.document(try absent.document(for: call.vendor))
-        case .deleteAbsentConfiguration: return Response(204)
+        case .getAbsentConfiguration(let name, let absent):
+            return Self.document(try absent.document(of: name, owner: Self.owner, for: call.vendor))
+        case .deleteAbsentConfiguration(_, let absent):
+            try absent.delete()
+            return Response(204)
         case .getBucketLocation: return Self.document(BucketDocuments.location(region, for: call.vendor))
         case .getBucketVersioning: return Self.document(BucketDocuments.versioning(for: call.vendor))
         case .getBucketDocument(let name, let document):

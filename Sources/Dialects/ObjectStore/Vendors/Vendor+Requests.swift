@@ -36,7 +36,7 @@ extension Vendor {
 
     /// Whether a parameter of OSS reads what a bucket has or has not; `OperationDecoder` refuses it elsewhere.
     private static func isRead(_ name: String) -> Bool {
-        AbsentConfiguration(name, of: .aliyun) != nil || name == "stat" || name == "inventoryId"
+        AbsentConfiguration(name, of: .aliyun) != nil || ["stat", "inventoryId", "styleName"].contains(name)
     }
 
     /// Whether a parameter is one of the vendor's own that is supported or has no effect.
