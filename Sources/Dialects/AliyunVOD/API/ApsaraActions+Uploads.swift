@@ -12,21 +12,11 @@ extension ApsaraActions {
     // MARK: Refreshing
 
     func refresh(_ call: Call) async throws -> AliyunDocument {
-        let found = try await begunVideo(call)
+        let found = try await video(call)
         guard let issued = try await uploads.refresh(found.content, by: call.caller) else {
             throw AliyunCallFailure.noVideo
         }
         return call.documents.begun(issued)
-    }
-
-    /// The SDK for browsers (1.5.6, STS mode) names a video whose UploadAuth has expired by the key of its object.
-    private func begunVideo(_ call: Call) async throws -> CodedRecord<ApsaraMedia> {
-        guard let key = call.parameters["VideoId"], key.contains("/"),
-            let id = place.mediaID(of: ObjectName(bucket: place.bucket, key: key))
-        else { return try await video(call) }
-        let found = try await media(id, .video, call, orElse: .noVideo)
-        guard found.content.key == key else { throw AliyunCallFailure.noVideo }
-        return found
     }
 
     // MARK: Pulling
