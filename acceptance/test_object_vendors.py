@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import io
+import re
 import socket
 
 import alibabacloud_oss_v2 as oss_v2
@@ -13,6 +14,7 @@ import requests
 from harness import hosts, object_client
 from harness.daemon import free_port
 from harness.data import KIB, MIB, content
+from harness.minio_go import MinioGo
 from harness.object_client import ObjectServer, minted
 from harness.object_clients.base import DOMAINS
 from harness.object_clients.calls import DIALECTS, COSCalls, OSS4Calls, OSSCalls, refusal
@@ -596,3 +598,43 @@ def test_s3_names_the_account_that_owns_the_buckets(gateway):
         "InvalidBucketOwnerAWSAccountID",
     )
     assert s3.get_object(Bucket=BUCKET, Key="owned")["Body"].read() == b"a"
+
+
+def test_minio_for_go(gateway):
+    go = MinioGo(gateway)
+    assert "LocationConstraint" in go("GET", f"/{BUCKET}/?location=").text
+    small = content(200_000, 1)
+    put = go("PUT", f"/{BUCKET}/go/a%20b/%C3%BC%2B.txt", small, True, Content_MD5=md5(small), X_Amz_Meta_X="y")
+    assert put.headers["ETag"] == f'"{hashlib.md5(small).hexdigest()}"'
+    go("PUT", f"/{BUCKET}/go/empty", b"", True)
+    upload = re.search(r"<UploadId>(.+)</UploadId>", go("POST", f"/{BUCKET}/go/m?uploads=").text)[1]
+    large = content(5 * MIB + 5, 2)
+    listed = ""
+    for number, part in enumerate((large[: 5 * MIB], large[5 * MIB :]), 1):
+        tag = go("PUT", f"/{BUCKET}/go/m?partNumber={number}&uploadId={upload}", part, True).headers["ETag"]
+        listed += f"<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>"
+    space = "http://s3.amazonaws.com/doc/2006-03-01/"
+    document = f'<CompleteMultipartUpload xmlns="{space}">{listed}</CompleteMultipartUpload>'
+    go("POST", f"/{BUCKET}/go/m?uploadId={upload}", document.encode(), Content_Type="application/octet-stream")
+    assert go("GET", f"/{BUCKET}/go/m").content == large
+    head = go("HEAD", f"/{BUCKET}/go/a%20b/%C3%BC%2B.txt").headers
+    assert (head["Content-Length"], head["X-Amz-Meta-X"]) == ("200000", "y")
+    assert "Content-Encoding" not in head
+    for query in [
+        "delimiter=&encoding-type=url&fetch-owner=true&list-type=2&prefix=go%2F",
+        "delimiter=&encoding-type=url&prefix=go%2F&versions=",
+        "delimiter=&encoding-type=url&prefix=go%2F",
+    ]:
+        keys = re.findall(r"<Key>(.+?)</Key>", go("GET", f"/{BUCKET}/?{query}").text)
+        assert keys == ["go/a%20b/%C3%BC%2B.txt", "go/empty", "go/m"], query
+    assert "<Upload>" not in go("GET", f"/{BUCKET}/?delimiter=&encoding-type=url&prefix=go%2F&uploads=").text
+    assert "Status" not in go("GET", f"/{BUCKET}/?versioning=").text
+    tags = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>"
+    go("PUT", f"/{BUCKET}/go/empty?tagging=", tags, Content_MD5=md5(tags))
+    assert "<Value>b</Value>" in go("GET", f"/{BUCKET}/go/empty?tagging=").text
+    go("PUT", f"/{BUCKET}/go/copy", X_Amz_Copy_Source=f"{BUCKET}/go/a%20b/%C3%BC%2B.txt")
+    named = "".join(f"<Object><Key>{key}</Key></Object>" for key in ("go/empty", "go/copy", "go/m"))
+    document = f"<Delete><Quiet>true</Quiet>{named}</Delete>".encode()
+    assert "<Error>" not in go("POST", f"/{BUCKET}/?delete=", document, Content_MD5=md5(document)).text
+    go("DELETE", f"/{BUCKET}/go/a%20b/%C3%BC%2B.txt")
+    assert "<Key>" not in go("GET", f"/{BUCKET}/?delimiter=&list-type=2&prefix=go%2F").text

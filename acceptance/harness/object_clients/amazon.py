@@ -1,8 +1,10 @@
-"""boto3, the AWS command-line interface, and s3cmd."""
+"""boto3, the AWS command-line interface, s3cmd, and MinIO's SDK."""
 
 import json
 import re
 
+import minio
+import urllib3
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -119,6 +121,47 @@ class AWSCLI(CommandLineClient):
 
     def delete(self, key):
         self.checked("s3", "rm", self._url(key))
+
+
+class Minio(ObjectClient):
+    """It asks for the region of the bucket first, and aborts what fails."""
+
+    name = "minio"
+    format = "aws"
+    dialect = "s3"
+    resumes = False
+    failures = (minio.error.MinioException, urllib3.exceptions.HTTPError)
+
+    def __init__(self, place):
+        super().__init__(place)
+        identifier, secret, token = place.credentials
+        trusted = {"ca_certs": str(place.certificate), "cert_reqs": "CERT_REQUIRED"} if place.certificate else {}
+        self.client = minio.Minio(
+            place.host("s3"),
+            identifier,
+            secret,
+            token,
+            secure=bool(place.certificate),
+            http_client=urllib3.PoolManager(retries=False, timeout=60, **trusted),
+        )
+        if place.style != "path":
+            self.client.enable_virtual_style_endpoint()
+
+    def put(self, path, key):
+        with open(path, "rb") as file:
+            self.client.put_object(self.bucket, key, file, path.stat().st_size)
+
+    def upload(self, path, key):
+        self.client.fput_object(self.bucket, key, str(path), part_size=PART)
+
+    def sizes(self, prefix):
+        return {one.object_name: one.size for one in self.client.list_objects(self.bucket, prefix, recursive=True)}
+
+    def download(self, key, path):
+        self.client.fget_object(self.bucket, key, str(path))
+
+    def delete(self, key):
+        self.client.remove_object(self.bucket, key)
 
 
 class S3cmd(CommandLineClient):
