@@ -452,7 +452,7 @@ let package = Package(
             [
                 "AliyunVOD", "VODKit", "Callbacks", "CloudCalls", "ObjectGateway", "ObjectGrants", "ObjectStore",
                 "GatewayKit", "Pulls", "MetricsKit", "RESTKit", "UploadModel", "UploadCore", "HTTPClient", "HTTPWire",
-                "Signing",
+                "Signing", "Transport",
                 "Digests", "Bytes", "SluiceTesting",
             ]
         ),

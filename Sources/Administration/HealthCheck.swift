@@ -79,7 +79,7 @@ package enum HealthCheck {
         return (status, Array(response[end.upperBound...]))
     }
 
-    private static func server(of settings: Settings) -> LocalServer {
+    static func server(of settings: Settings) -> LocalServer {
         let gateway = settings.general.gateway
         // A connection to an address of this machine comes from the same one.
         let host = gateway.listen.onThisMachine.host

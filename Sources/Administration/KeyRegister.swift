@@ -60,10 +60,21 @@ package struct KeyRegister: Sendable {
         return made
     }
 
+    /// All keys, oldest first, each as a JSON object on a line, as in the REST API.
+    package func lines() async throws(UploadError) -> String {
+        let now = Date()
+        let objects = try await sorted().map { JSONResponse.encode(KeyView($0, at: now)) }
+        return String(decoding: objects.joined().dropLast(), as: UTF8.self)
+    }
+
+    private func sorted() async throws(UploadError) -> [APIKey] {
+        try await state.keys().sorted { $0.createdAt < $1.createdAt }
+    }
+
     /// All keys as a table, oldest first.
     package func table() async throws(UploadError) -> String {
         let now = Date()
-        let rows = try await state.keys().sorted { $0.createdAt < $1.createdAt }.map { key in
+        let rows = try await sorted().map { key in
             [
                 key.id, key.name, key.scopes.map(\.rawValue).sorted().joined(separator: ","),
                 key.status(at: now).rawValue,
@@ -72,12 +83,7 @@ package struct KeyRegister: Sendable {
                 Self.text(of: key.limits),
             ]
         }
-        let all = [["ID", "NAME", "SCOPES", "STATUS", "CREATED", "EXPIRES", "LAST USED", "LIMITS"]] + rows
-        let widths = all[0].indices.map { column in all.map { $0[column].count }.max() ?? 0 }
-        return all.map { row in
-            zip(row, widths).map { $0.padding(toLength: max($0.count, $1), withPad: " ", startingAt: 0) }
-                .joined(separator: "  ").trimmingCharacters(in: .whitespaces)
-        }.joined(separator: "\n")
+        return TextTable.text([["ID", "NAME", "SCOPES", "STATUS", "CREATED", "EXPIRES", "LAST USED", "LIMITS"]] + rows)
     }
 
     private static func text(of limits: KeyLimits) -> String {

@@ -7,18 +7,20 @@ internal import SystemIO
 internal import Transport
 internal import UnixSignals
 
-/// Reads the certificate again when its files change, or at SIGHUP, so that a renewal needs no restart.
+/// Reads the certificate again when its files change, and at SIGHUP the settings, too.
 struct CertificateWatch: Service {
-    /// `nil` without TLS: SIGHUP then does nothing, instead of ending the process.
+    /// `nil` without TLS.
     let tls: TLSContext?
+    let settings: SettingsReload
     let logger: Logger
     private let expiry: Meter?
     /// Trapped before the services start, so that no SIGHUP after the message that the gateway is ready is lost.
     private let hangUps: UnixSignalsSequence
     private static let interval = Duration.seconds(5)
 
-    init(_ tls: TLSContext?, _ metrics: MetricsRegistry, _ logger: Logger) async {
+    init(_ tls: TLSContext?, _ settings: SettingsReload, _ metrics: MetricsRegistry, _ logger: Logger) async {
         self.tls = tls
+        self.settings = settings
         hangUps = await UnixSignalsSequence(trapping: .sighup)
         self.logger = logger
         expiry = tls.map { _ in
@@ -36,6 +38,7 @@ struct CertificateWatch: Service {
                 group.addTask { await watchFiles() }
                 for await _ in hangUps {
                     ServiceManager.notify("RELOADING=1\nMONOTONIC_USEC=\(MonotonicClock.now / 1000)")
+                    settings.apply()
                     reload("SIGHUP")
                     ServiceManager.notify("READY=1")
                 }

@@ -29,6 +29,8 @@ struct GatewayModules {
     let all: [any GatewayModule]
     /// Collects what hooks receive about a request; `nil` if the app has no hooks.
     let hooks: HookContext?
+    private let hookCaller: HookCaller?
+    private let hookSigner: HookSigner
     /// The object endpoint.
     let objects: ObjectModule
 
@@ -46,7 +48,9 @@ struct GatewayModules {
         let stores = try await adapters.stores(settings, process.logger)
         let opened = adapters.state
         let hookReport = HookReport(process.metrics, process.logger)
-        let caller = try settings.hookCaller(master, hookReport, process.metrics, process.logger)
+        let signer = HookSigner(settings.hookSigner(master))
+        let caller = try settings.hookCaller(signer, hookReport, process.metrics, process.logger)
+        (hookCaller, hookSigner) = (caller, signer)
         let asked: (any UploadHooks)? = caller.map { caller in
             BlockingHooks(caller, clock: stores.clock, onFailure: hookReport.failed)
         }
@@ -89,7 +93,7 @@ struct GatewayModules {
         self.context = context
         hooks = caller.map { [locator = context.locator] _ in HookContext(locator: locator) }
         let pulls = PullModule(context)
-        let tencent = TencentModule(context, objects: objects.handler, starter: pulls.starter)
+        let tencent = TencentModule(context, objects: objects.handler, starter: pulls.starter, signer: signer)
         let aliyun = AliyunVODModule(context, aliyunMedia, starter: pulls.starter)
         all = [
             SweepModule(context),
@@ -112,6 +116,38 @@ struct GatewayModules {
             EventsModule(context),
             OperationsModule(context),
         ]
+    }
+}
+
+extension GatewayModules {
+    /// Keys of the settings that `follow` applies.
+    static let liveKeys = GatewayContext.liveKeys.union(HookCaller.liveKeys).union(["hooks.secret"])
+
+    /// Tells which changed settings `follow` can apply.
+    ///
+    /// - Parameters:
+    ///   - key: Of the setting.
+    ///   - changed: The keys of all changed settings.
+    ///   - old: The settings at the start.
+    ///   - new: The changed settings.
+    /// - Returns: Whether it can.
+    static func isLive(_ key: String, among changed: Set<String>, from old: Settings, to new: Settings) -> Bool {
+        switch key {
+        // Nothing begins or ends to be called. What goes on to be called would not know the other secret.
+        case _ where key.hasPrefix("hooks.") && (old.hooks.url == nil) != (new.hooks.url == nil): false
+        // Listeners would expect headers of others than the peers that they are configured for.
+        case "trustedProxies": changed.isDisjoint(with: ["gateway.proxyProtocol", "object.proxyProtocol"])
+        default: liveKeys.contains(key)
+        }
+    }
+
+    /// Takes over settings that can change while the gateway runs.
+    ///
+    /// - Parameter settings: The present ones, with new values of settings that are live.
+    func follow(_ settings: Settings) {
+        hookSigner.replace(with: settings.hookSigner(context.master))
+        hookCaller?.follow(settings)
+        context.follow(settings)
     }
 }
 
@@ -143,4 +179,7 @@ package enum GatewaySettings {
         TracingSettings.self,
         LogSettings.self,
     ])
+
+    /// Keys of settings that SIGHUP can change.
+    package static let liveKeys = GatewayModules.liveKeys
 }

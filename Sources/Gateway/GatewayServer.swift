@@ -63,6 +63,7 @@ package struct GatewayServer: Sendable {
             if let tracer, let collector { SpanExporter(tracer, collector, logging.logger) } else { nil }
         let process = GatewayProcess(
             logger: logger,
+            logLevel: logging.level,
             metrics: metrics,
             pool: pool,
             loops: loops,
@@ -81,7 +82,7 @@ package struct GatewayServer: Sendable {
         let address = try starting { () throws(SystemError) in
             try SocketAddress(resolving: listen.host, port: listen.port)
         }
-        var configuration = settings.serverConfiguration
+        var configuration = context.serverConfiguration
         configuration.head.lenientPath = (gateway.basePath?.description ?? "") + VimeoModule.contentPath
         if gateway.expectsProxyHeader { configuration.proxyHeaderPeers = context.publicURL.trustedProxies }
         let handler = GatewayHandler(
@@ -108,7 +109,7 @@ package struct GatewayServer: Sendable {
                 observer: process.observation
             )
         } catch {
-            throw StartFailure("cannot listen on \(address): \(error)")
+            throw StartFailure("cannot listen on \(address): \(error); choose another address (gateway.listen)")
         }
         firstPair = try await Self.firstPair(firstKey, in: context.state, context.master)
     }
@@ -153,10 +154,15 @@ package struct GatewayServer: Sendable {
 
     /// Serves until SIGTERM or SIGINT, then shuts down gracefully.
     ///
-    /// - Parameter greeting: Written to standard output once connections are accepted and signals are handled; it may
-    ///   go unread.
+    /// - Parameters:
+    ///   - greeting: Written to standard output once connections are accepted and signals are handled; it may
+    ///     go unread.
+    ///   - reading: Reads the settings again at SIGHUP, from the same places as at the start.
     /// - Throws: The error that stopped a service.
-    package func run(greeting: String) async throws {
+    package func run(
+        greeting: String,
+        reading: @escaping @Sendable () throws(SettingsProblems) -> LoadedSettings
+    ) async throws {
         let output = LogSink(descriptor: 1)
         logger.info("started", metadata: ["listen": "\(server.address)", "version": "\(Version.current)"])
         let listeners = ListenerService(
@@ -173,7 +179,8 @@ package struct GatewayServer: Sendable {
         let unmapping = BackgroundLoop {
             if (try? await Task.sleep(for: Self.startTime)) != nil { ProcessSetup.unmapCodeOfTheStart() }
         }
-        let certificates = await CertificateWatch(parts.context.tls, parts.context.metrics, logger)
+        let reload = SettingsReload(settings, parts, logger, read: reading)
+        let certificates = await CertificateWatch(parts.context.tls, reload, parts.context.metrics, logger)
         var services = parts.all.flatMap { module in module.services.map { (module.name, $0) } }
         if let exporter { services.append(("traces", ExportService(exporter: exporter))) }
         services += [("code of the start", unmapping), ("certificates", certificates), ("listeners", listeners)]

@@ -15,6 +15,7 @@ package import UploadModel
 package struct GatewayContext {
     package let settings: Settings
     package let logger: Logger
+    package let logLevel: LogLevel
     package let master: MasterSecret
     package let clock: any WallClock
     package let pool: BlockingPool
@@ -47,6 +48,8 @@ package struct GatewayContext {
     package let urls: UploadURLs
     package let publicURL: PublicURL
     package let cors: CORSPolicy
+    /// Peers that may have any number of connections.
+    let unlimitedPeers: PeerList
     package let requestLimits: RequestLimits
     /// Port of the object endpoint; `nil` if this process has none.
     package var objectPort: UInt16?
@@ -81,7 +84,8 @@ package struct GatewayContext {
         self.settings = settings
         self.master = master
         self.services = services
-        (logger, pool, loops, sockets) = (process.logger, process.pool, process.loops, process.sockets)
+        (logger, logLevel) = (process.logger, process.logLevel)
+        (pool, loops, sockets) = (process.pool, process.loops, process.sockets)
         (metrics, observation, tracer) = (process.metrics, process.observation, process.tracer)
         (state, storage, clock) = (stores.state, stores.storage, stores.clock)
         (buckets, binding, mismatch) = (stores.buckets, stores.binding, stores.mismatch)
@@ -89,15 +93,7 @@ package struct GatewayContext {
             if settings.general.tls.files.isEmpty {
                 nil
             } else {
-                try starting { () throws(TLSFailure) in
-                    try TLSContext(
-                        settings.general.tls.files,
-                        clientAuthorities: settings.general.tls.clientAuthorities,
-                        tickets: TLSTicketKeys { period in
-                            master.each.map { $0.key(for: "TLS tickets v1 \(period)", count: TLSTicketKeys.size) }
-                        }
-                    )
-                }
+                try Self.tls(settings, master)
             }
         revoked = RevocationList(
             state: stores.state,
@@ -118,8 +114,9 @@ package struct GatewayContext {
         publicURL = PublicURL(
             configured: settings.general.publicURL,
             basePath: settings.general.gateway.basePath,
-            trustedProxies: settings.general.trustedProxies
+            trustedProxies: PeerList(settings.general.trustedProxies)
         )
+        unlimitedPeers = PeerList(settings.unlimitedPeers)
         names = UploadNames(service: services.uploads, locator: locator, access: access)
         cors = settings.corsPolicy
         requestLimits = RequestLimits(settings.limits, publicURL, process.metrics)
@@ -127,9 +124,27 @@ package struct GatewayContext {
     }
 }
 
+extension GatewayContext {
+    private static func tls(_ settings: Settings, _ master: MasterSecret) throws(StartFailure) -> TLSContext {
+        do throws(TLSFailure) {
+            return try TLSContext(
+                settings.general.tls.files,
+                clientAuthorities: settings.general.tls.clientAuthorities,
+                tickets: TLSTicketKeys { period in
+                    master.each.map { $0.key(for: "TLS tickets v1 \(period)", count: TLSTicketKeys.size) }
+                }
+            )
+        } catch {
+            let authorities = settings.general.tls.clientAuthorities == nil ? "" : ", tls.clientAuthorities"
+            throw StartFailure("\(error) (settings tls.certificate, tls.key\(authorities))")
+        }
+    }
+}
+
 /// What runs the gateway's work, and where it reports.
 package struct GatewayProcess: Sendable {
     package let logger: Logger
+    package let logLevel: LogLevel
     package let metrics: MetricsRegistry
     package let observation: Observation
     /// `nil` without traces.
@@ -142,6 +157,7 @@ package struct GatewayProcess: Sendable {
 
     package init(
         logger: Logger,
+        logLevel: LogLevel,
         metrics: MetricsRegistry,
         pool: BlockingPool,
         loops: EventLoopGroup,
@@ -150,6 +166,7 @@ package struct GatewayProcess: Sendable {
     ) {
         self.tracer = tracer
         self.logger = logger
+        self.logLevel = logLevel
         self.metrics = metrics
         observation = Observation(metrics: metrics, logger: logger)
         self.pool = pool

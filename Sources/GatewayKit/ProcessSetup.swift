@@ -4,9 +4,9 @@ internal import Transport
 
 /// Process-wide setup.
 package enum ProcessSetup {
-    /// Ignores SIGPIPE, limits the number of heaps, and raises the limit on open files.
+    /// Ignores SIGPIPE and signals that have no meaning here, limits the number of heaps, and raises the limit on open files.
     package static func prepare() {
-        signal(SIGPIPE, SIG_IGN)
+        for number in [SIGPIPE, SIGUSR1, SIGUSR2] { signal(number, SIG_IGN) }
         OpenSSL.keepUntilTheEnd()
         // By default each thread that waits for disk or state gets its own heap, with its own unused memory.
         _ = csys_limit_heaps(4)
@@ -27,14 +27,14 @@ package enum ProcessSetup {
 
     private static let descriptorsOfFiles = 256
 
-    /// Ends the process at SIGTERM and SIGINT and ignores SIGHUP, until the services handle them.
+    /// Ends the process at SIGTERM and SIGINT and ignores the others, until the services handle them.
     ///
     /// As process 1 of a container it would ignore the first two by default, and a start may wait long for a database.
-    /// What SIGHUP asks for, reading the certificate, is still to come.
+    /// What SIGHUP asks for, reading settings and certificate, is still to come.
     package static func handleSignalsOfTheStart() {
         signal(SIGTERM) { _ in _exit(0) }
         signal(SIGINT) { _ in _exit(130) }
-        signal(SIGHUP, SIG_IGN)
+        for number in [SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE] { signal(number, SIG_IGN) }
     }
 
     /// Unmaps the code that was needed for the start, so that resident memory is what the gateway uses.

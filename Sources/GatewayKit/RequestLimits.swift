@@ -2,6 +2,7 @@ internal import CoreMetrics
 package import HTTPWire
 package import MetricsKit
 package import RESTKit
+internal import Synchronization
 internal import Telemetry
 internal import Transport
 internal import UploadCore
@@ -9,20 +10,60 @@ package import UploadModel
 
 /// Limits of client addresses, API keys and subjects, for all listeners of this process (docs/limits.md).
 package final class RequestLimits: Sendable {
-    private let addresses: ClientLimits<AddressBlock>
-    private let keys: ClientLimits<String>
-    private let subjects: ClientLimits<String>
-    private let exempt: [PeerRange]
+    /// What one value of the settings made; a request ends with the tables with which it began.
+    private final class Tables: Sendable {
+        let settings: LimitSettings
+        let addresses: ClientLimits<AddressBlock>
+        let keys: ClientLimits<String>
+        let subjects: ClientLimits<String>
+        let exempt: [PeerRange]
+
+        init(
+            _ settings: LimitSettings,
+            _ addresses: ClientLimits<AddressBlock>,
+            _ keys: ClientLimits<String>,
+            _ subjects: ClientLimits<String>
+        ) {
+            self.settings = settings
+            (self.addresses, self.keys, self.subjects) = (addresses, keys, subjects)
+            exempt = settings.address.exempt
+        }
+    }
+
+    private let tables: Mutex<Tables>
     private let publicURL: PublicURL
+    private let count: @Sendable (_ limit: String) -> Void
 
     package init(_ settings: LimitSettings, _ publicURL: PublicURL, _ metrics: MetricsRegistry) {
         self.publicURL = publicURL
-        exempt = settings.address.exempt
         let limited = metrics.limitedCounters
         let count: @Sendable (String) -> Void = { limited[$0].increment() }
-        addresses = ClientLimits(.address, settings.address.rates, refused: count)
-        keys = ClientLimits(.key, settings.key, refused: count)
-        subjects = ClientLimits(.subject, settings.subject, refused: count)
+        self.count = count
+        tables = Mutex(
+            Tables(
+                settings,
+                ClientLimits(.address, settings.address.rates, refused: count),
+                ClientLimits(.key, settings.key, refused: count),
+                ClientLimits(.subject, settings.subject, refused: count)
+            )
+        )
+    }
+
+    /// Limits later requests by other settings.
+    ///
+    /// What clients have used up stays counted, unless its limit changes.
+    package func follow(_ settings: LimitSettings) {
+        tables.withLock { tables in
+            let old = tables.settings
+            tables = Tables(
+                settings,
+                settings.address.rates == old.address.rates
+                    ? tables.addresses : ClientLimits(.address, settings.address.rates, refused: count),
+                settings.key == old.key ? tables.keys : ClientLimits(.key, settings.key, refused: count),
+                settings.subject == old.subject
+                    ? tables.subjects : ClientLimits(.subject, settings.subject, refused: count)
+            )
+        }
     }
 
     /// Handles a request, unless its client exceeds a limit.
@@ -35,7 +76,9 @@ package final class RequestLimits: Sendable {
         refuse: RequestLimitHandler.Refusal
     ) async -> Response {
         let bringsContent = request.head.bringsContent
-        let client = addresses.isLimited ? limitedClient(of: request) : nil
+        let tables = tables.withLock { $0 }
+        let (addresses, keys, subjects) = (tables.addresses, tables.keys, tables.subjects)
+        let client = addresses.isLimited ? limitedClient(of: request, exempt: tables.exempt) : nil
         if let client {
             do throws(UploadError) {
                 try addresses.begin(client, bringsContent: bringsContent)
@@ -53,7 +96,7 @@ package final class RequestLimits: Sendable {
         return await RequestMeter.$current.withValue(meter) { await handler.respond(to: metered) }
     }
 
-    private func limitedClient(of request: Request) -> AddressBlock? {
+    private func limitedClient(of request: Request, exempt: [PeerRange]) -> AddressBlock? {
         guard let address = IPAddress(request.clientAddress), !publicURL.trusts(request.clientAddress),
             !exempt.contains(where: { $0.contains(address) })
         else { return nil }

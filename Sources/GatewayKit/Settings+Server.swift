@@ -1,10 +1,10 @@
-package import HTTPServer
+internal import HTTPServer
 package import HTTPWire
 package import SettingsKit
 
 /// Settings converted for the listeners.
 extension Settings {
-    package var serverConfiguration: ServerConfiguration {
+    var serverConfiguration: ServerConfiguration {
         var configuration = ServerConfiguration()
         configuration.head = HeadLimits(
             maximumRequestLine: limits.requestLine,
@@ -13,7 +13,6 @@ extension Settings {
         )
         configuration.maximumConnections = min(limits.connections, ProcessSetup.mostConnections)
         configuration.maximumConnectionsPerAddress = limits.address.connections
-        configuration.unlimitedPeers = general.trustedProxies + limits.address.exempt
         configuration.headTimeout = timeouts.head
         configuration.idleTimeout = timeouts.idle
         configuration.bodyTimeout = timeouts.bodyProgress

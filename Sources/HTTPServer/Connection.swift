@@ -70,7 +70,7 @@ actor Connection {
         output = Output(channel: channel, pool: server.pool, timeout: server.timeouts.write)
         whenWaited = { [self] in proceed(state.waited($0, now: MonotonicClock.now)) }
         let proxies = server.configuration.proxyHeaderPeers
-        let isProxied = !proxies.isEmpty && proxies.contains { $0.contains(peer.host) }
+        let isProxied = !proxies.isEmpty && proxies.contains(peer.host)
         if isProxied { admitsClient = admits }
         proceed(state.open(isProxied: isProxied, isEncrypted: channel.tls != nil, now: MonotonicClock.now))
     }

@@ -179,7 +179,7 @@ package final class HTTPServer: Sendable {
         let configuration = context.configuration
         guard configuration.maximumConnectionsPerAddress > 0 else { return nil }
         let host = peer.host
-        if configuration.unlimitedPeers.contains(where: { $0.contains(host) }) { return nil }
+        if configuration.unlimitedPeers.contains(host) { return nil }
         return AddressBlock(host)
     }
 

@@ -17,10 +17,10 @@ package struct ServerConfiguration: Sendable {
     /// Further ones are closed at once.
     package var maximumConnectionsPerAddress = 0
     /// Peers that may have any number of connections, because they are those of many clients.
-    package var unlimitedPeers: [PeerRange] = []
+    package var unlimitedPeers = PeerList()
 
     /// Peers that begin each connection with a header of the PROXY protocol; no other may.
-    package var proxyHeaderPeers: [PeerRange] = []
+    package var proxyHeaderPeers = PeerList()
 
     /// Maximum time from the first to the last byte of a head (408), and for the TLS handshake.
     package var headTimeout: Duration = .seconds(15)

@@ -1,8 +1,12 @@
+internal import Synchronization
+
 /// Which web pages may call the server from a browser: the CORS protocol of the Fetch standard
 /// (https://fetch.spec.whatwg.org/#http-cors-protocol).
 ///
 /// No response allows credentials (cookies): a client sends its own `Authorization` field or knows an unguessable URL.
 /// Therefore `*` gives a page nothing that any other program could not do.
+///
+/// Copies share their rules: `follow` changes all of them.
 package struct CORSPolicy: Sendable, Equatable {
     /// The allowed pages, by their origin (scheme, host and port).
     package enum Origins: Sendable, Equatable {
@@ -11,15 +15,16 @@ package struct CORSPolicy: Sendable, Equatable {
         case only(Set<String>)
     }
 
-    package let origins: Origins
+    package var origins: Origins { rules.current.origins }
     /// If `false`, no response has a CORS field; for a proxy in front that adds its own.
-    package let isEnabled: Bool
+    package var isEnabled: Bool { rules.current.isEnabled }
     /// How long a browser may cache the response to a preflight, in seconds.
     package let maximumAge: Int
     /// Request fields that a page may set, in addition to those that every page may set.
     package let requestFields: [String]
     /// Response fields that a page may read, in addition to those that every page may read.
     package let exposedFields: [String]
+    private let rules: Rules
 
     /// - Parameters:
     ///   - origins: See `Origins`.
@@ -34,14 +39,23 @@ package struct CORSPolicy: Sendable, Equatable {
     }
 
     /// Adds no CORS fields: a proxy in front does.
-    package static let disabled = CORSPolicy(isEnabled: false, origins: .any, additional: [], maximumAge: 0)
+    package static var disabled: CORSPolicy {
+        CORSPolicy(isEnabled: false, origins: .any, additional: [], maximumAge: 86400)
+    }
 
     private init(isEnabled: Bool, origins: Origins, additional: [FieldName], maximumAge: Int) {
-        self.isEnabled = isEnabled
-        self.origins = origins
+        rules = Rules(isEnabled: isEnabled, origins: origins)
         self.maximumAge = maximumAge
         requestFields = Self.knownRequestFields + additional.map(\.spelling)
         exposedFields = Self.knownExposedFields
+    }
+
+    /// Takes over the origins of another policy, or that it is disabled, in all copies of this one.
+    package func follow(_ other: CORSPolicy) { rules.replace(with: other.rules) }
+
+    package static func == (left: CORSPolicy, right: CORSPolicy) -> Bool {
+        left.rules.current == right.rules.current && left.maximumAge == right.maximumAge
+            && left.requestFields == right.requestFields && left.exposedFields == right.exposedFields
     }
 
     /// The response to a preflight (Fetch §3.2.2): an OPTIONS request that a browser sends before the page's own
@@ -53,26 +67,28 @@ package struct CORSPolicy: Sendable, Equatable {
     /// - Returns: 204, or 403 for an origin that is not allowed; `nil` if the request is not a preflight or CORS is
     ///   disabled.
     package func preflight(_ head: RequestHead, methods: [HTTPMethod]) -> Response? {
+        let (isEnabled, origins) = rules.current
         guard isEnabled, head.method == .options, head.fields.contains("Origin"),
             head.fields.contains("Access-Control-Request-Method")
         else { return nil }
-        guard let allowed = allowedOrigin(for: head) else {
+        guard let allowed = Self.allowed(origins, for: head) else {
             var refusal = Response(
                 403,
                 ["Content-Type": "text/plain; charset=utf-8"],
                 .bytes(Array("ERR_ORIGIN_NOT_ALLOWED: Pages of this origin may not use this server.\n".utf8))
             )
-            addVary(to: &refusal, "Origin")
+            Self.addVary(to: &refusal, "Origin", origins)
             return refusal
         }
         var response = Response(204)
         response.fields["Access-Control-Allow-Origin"] = allowed
         response.fields["Access-Control-Allow-Methods"] = methods.map(\.rawValue).joined(separator: ", ")
-        response.fields["Access-Control-Allow-Headers"] = allowedRequestFields(for: head).joined(separator: ", ")
+        response.fields["Access-Control-Allow-Headers"] =
+            allowedRequestFields(for: head, origins).joined(separator: ", ")
         response.fields["Access-Control-Max-Age"] = String(maximumAge)
-        addVary(to: &response, "Origin")
+        Self.addVary(to: &response, "Origin", origins)
         // With `.any` the response depends on the requested fields.
-        if origins == .any { addVary(to: &response, "Access-Control-Request-Headers") }
+        if origins == .any { Self.addVary(to: &response, "Access-Control-Request-Headers", origins) }
         return response
     }
 
@@ -80,22 +96,23 @@ package struct CORSPolicy: Sendable, Equatable {
     ///
     /// Idempotent.
     package func decorate(_ response: inout Response, for head: RequestHead) {
+        let (isEnabled, origins) = rules.current
         guard isEnabled else { return }
-        addVary(to: &response, "Origin")
-        guard head.fields.contains("Origin"), let allowed = allowedOrigin(for: head) else { return }
+        Self.addVary(to: &response, "Origin", origins)
+        guard head.fields.contains("Origin"), let allowed = Self.allowed(origins, for: head) else { return }
         response.fields["Access-Control-Allow-Origin"] = allowed
         response.fields["Access-Control-Expose-Headers"] = exposedFields.joined(separator: ", ")
     }
 
     /// The value of `Access-Control-Allow-Origin`; `nil` if the origin is not allowed.
-    private func allowedOrigin(for head: RequestHead) -> String? {
+    private static func allowed(_ origins: Origins, for head: RequestHead) -> String? {
         switch origins {
         case .any: "*"
         case .only(let list): head.fields["Origin"].flatMap { list.contains($0) ? $0 : nil }
         }
     }
 
-    private func allowedRequestFields(for head: RequestHead) -> [String] {
+    private func allowedRequestFields(for head: RequestHead, _ origins: Origins) -> [String] {
         guard origins == .any else { return requestFields }
         let known = Set(requestFields.map { $0.lowercased() })
         // `*` would not cover Authorization (Fetch §3.2.4), so the requested names are repeated.
@@ -105,7 +122,7 @@ package struct CORSPolicy: Sendable, Equatable {
     }
 
     /// With a list of origins, the response depends on the Origin field, even if the request has none (Fetch §3.2.5).
-    private func addVary(to response: inout Response, _ name: String) {
+    private static func addVary(to response: inout Response, _ name: String, _ origins: Origins) {
         if name == "Origin", origins == .any { return }
         let present = response.fields.list("Vary")
         if present.contains(where: { $0 == "*" || $0.lowercased() == name.lowercased() }) { return }
@@ -126,6 +143,22 @@ package struct CORSPolicy: Sendable, Equatable {
         "Upload-Expires", "Upload-Incomplete", "Upload-Length",
         "Upload-Limit", "Upload-Metadata", "Upload-Offset", "X-Request-ID",
     ]
+}
+
+/// What copies of a policy share.
+private final class Rules: Sendable {
+    typealias Values = (isEnabled: Bool, origins: CORSPolicy.Origins)
+
+    private let values: Mutex<Values>
+
+    init(isEnabled: Bool, origins: CORSPolicy.Origins) { values = Mutex((isEnabled, origins)) }
+
+    var current: Values { values.withLock { $0 } }
+
+    func replace(with other: Rules) {
+        let current = other.current
+        values.withLock { $0 = current }
+    }
 }
 
 extension CORSPolicy.Origins {

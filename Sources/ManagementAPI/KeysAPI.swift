@@ -44,49 +44,13 @@ struct KeysAPI: Sendable {
         ]
     }
 
-    private struct View: Encodable {
-        var id: String
-        var name: String
-        var scopes: [String]
-        var subjects: [String]
-        var buckets: [String]
-        var prefixes: [String]
-        var status: String
-        var preset: Bool
-        var createdAt: String
-        var expiresAt: String?
-        var revokedAt: String?
-        var previousSecretUntil: String?
-        var lastUsedAt: String?
-        /// Only in the response that creates it.
-        var secret: String?
-    }
-
     private struct Page: Encodable {
-        var keys: [View]
+        var keys: [KeyView]
         var nextCursor: String?
     }
 
-    private func view(_ key: APIKey, secret: String? = nil) -> View {
-        let now = clock.now
-        let lastUse = [key.lastUsedAt, access.authenticator.uses.lastUse(of: key.id)].compactMap { $0 }.max()
-        let overlap = key.previous.flatMap { now < $0.validUntil ? $0.validUntil : nil }
-        return View(
-            id: key.id,
-            name: key.name,
-            scopes: key.scopes.map(\.rawValue).sorted(),
-            subjects: key.limits.subjects,
-            buckets: key.limits.buckets,
-            prefixes: key.limits.prefixes,
-            status: key.status(at: now).rawValue,
-            preset: key.isPreset,
-            createdAt: JSONResponse.timestamp(key.createdAt),
-            expiresAt: key.expiresAt.map(JSONResponse.timestamp),
-            revokedAt: key.revokedAt.map(JSONResponse.timestamp),
-            previousSecretUntil: overlap.map(JSONResponse.timestamp),
-            lastUsedAt: lastUse.map(JSONResponse.timestamp),
-            secret: secret
-        )
+    private func view(_ key: APIKey, secret: String? = nil) -> KeyView {
+        KeyView(key, at: clock.now, lastUse: access.authenticator.uses.lastUse(of: key.id), secret: secret)
     }
 
     private func key(_ id: String) async throws(Problem) -> APIKey {

@@ -148,7 +148,7 @@ package struct ObjectModule: GatewayModule {
         _ handler: ObjectHandler
     ) throws(StartFailure) -> HTTPServer {
         let address: SocketAddress
-        var configuration = context.settings.serverConfiguration
+        var configuration = context.serverConfiguration
         if context.settings.object.expectsProxyHeader {
             configuration.proxyHeaderPeers = context.publicURL.trustedProxies
         }
@@ -205,7 +205,7 @@ package struct ObjectModule: GatewayModule {
         let issuer = context.issuer
         let keys = context.keyPairCache()
         let servesContent = settings.uploads.downloads
-        let url = PublicURL(configured: settings.object.publicURL, trustedProxies: settings.general.trustedProxies)
+        let url = PublicURL(configured: settings.object.publicURL, trustedProxies: context.publicURL.trustedProxies)
         let store = ObjectStoreHandler(
             service: context.services.objects,
             uploads: MultipartUploads(uploads: context.services.uploads, parts: context.services.parts),
@@ -228,7 +228,7 @@ package struct ObjectModule: GatewayModule {
                 }
             },
             publicRead: settings.publicRead,
-            cors: settings.bucketCORS,
+            cors: { [cors = context.cors] in BucketCORS(following: cors) },
             callbacks: callbacks,
             owner: owner,
             baseURL: { url.base(for: $0) },

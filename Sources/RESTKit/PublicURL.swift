@@ -5,7 +5,7 @@ package import Transport
 package struct PublicURL: Sendable {
     /// `https://host/prefix` without a trailing slash, if it is configured.
     package let configured: String?
-    package let trustedProxies: [PeerRange]
+    package let trustedProxies: PeerList
     /// What follows the host of the URL that a client used, if none is configured; may be empty.
     private let path: String
 
@@ -13,7 +13,7 @@ package struct PublicURL: Sendable {
     ///   - configured: `http(s)://host[:port][/prefix]`. Without a prefix, the base path is its path.
     ///   - basePath: Where the gateway is served; `nil` for the root.
     ///   - trustedProxies: Peers whose forwarding fields count.
-    package init(configured: String?, basePath: BasePath? = nil, trustedProxies: [PeerRange]) {
+    package init(configured: String?, basePath: BasePath? = nil, trustedProxies: PeerList) {
         path = basePath?.description ?? ""
         let hasPath = configured.map { $0.split(separator: "/").count > 2 } ?? false
         self.configured = hasPath ? configured : configured.map { [path] in $0 + path }
@@ -50,7 +50,7 @@ package struct PublicURL: Sendable {
     }
 
     /// Whether a peer is a trusted proxy.
-    package func trusts(_ address: String) -> Bool { trustedProxies.contains { $0.contains(address) } }
+    package func trusts(_ address: String) -> Bool { trustedProxies.contains(address) }
 }
 
 /// Tells a handler, and the log, who the clients behind trusted proxies are.

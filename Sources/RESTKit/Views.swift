@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 internal import UploadCore
 package import UploadModel
 
@@ -131,5 +131,47 @@ package struct PullView: Encodable {
             state = "waiting"
             nextAttemptAt = JSONResponse.timestamp(date)
         }
+    }
+}
+
+/// An API key in the REST API and in `sluice keys list --json`.
+package struct KeyView: Encodable {
+    package var id: String
+    package var name: String
+    package var scopes: [String]
+    package var subjects: [String]
+    package var buckets: [String]
+    package var prefixes: [String]
+    package var status: String
+    package var preset: Bool
+    package var createdAt: String
+    package var expiresAt: String?
+    package var revokedAt: String?
+    package var previousSecretUntil: String?
+    package var lastUsedAt: String?
+    /// Only in the response that creates it.
+    package var secret: String?
+
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - now: The time of day.
+    ///   - lastUse: A use that is not recorded yet.
+    ///   - secret: Only for a new key.
+    package init(_ key: APIKey, at now: Date, lastUse: Date? = nil, secret: String? = nil) {
+        id = key.id
+        name = key.name
+        scopes = key.scopes.map(\.rawValue).sorted()
+        subjects = key.limits.subjects
+        buckets = key.limits.buckets
+        prefixes = key.limits.prefixes
+        status = key.status(at: now).rawValue
+        preset = key.isPreset
+        createdAt = JSONResponse.timestamp(key.createdAt)
+        expiresAt = key.expiresAt.map(JSONResponse.timestamp)
+        revokedAt = key.revokedAt.map(JSONResponse.timestamp)
+        previousSecretUntil = key.previous
+            .flatMap { now < $0.validUntil ? JSONResponse.timestamp($0.validUntil) : nil }
+        lastUsedAt = [key.lastUsedAt, lastUse].compactMap { $0 }.max().map(JSONResponse.timestamp)
+        self.secret = secret
     }
 }

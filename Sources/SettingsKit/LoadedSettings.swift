@@ -13,6 +13,18 @@ package struct LoadedSettings: Sendable {
 
     package func source(of key: String) -> SettingSource { sources[key] ?? .standard }
 
+    /// Keys of the settings that have other values than in `other`, in the order of the documentation.
+    package func changes(from other: Settings) -> [String] {
+        catalog.settings.filter { $0.write(values) != $0.write(other) }.map(\.key)
+    }
+
+    /// Other settings with these values for some keys.
+    package func replacing(_ keys: Set<String>, in other: Settings) -> Settings {
+        var settings = other
+        for setting in catalog.settings where keys.contains(setting.key) { setting.copy(values, &settings) }
+        return settings
+    }
+
     /// The files that hold secrets, with the key of each: files of their own, and the configuration file.
     package var secretFiles: [(key: String, path: String)] {
         catalog.settings.filter(\.isSecret).compactMap { setting in

@@ -13,6 +13,8 @@ package struct Setting: Sendable {
     let read: @Sendable (_ text: String, _ settings: inout Settings) -> Bool
     /// The current value as text; `nil` if it is not set.
     let write: @Sendable (Settings) -> String?
+    /// Takes over the value of other settings.
+    let copy: @Sendable (_ other: Settings, _ settings: inout Settings) -> Void
 
     init<Section: SettingsSection, Value: Sendable>(
         _ key: String,
@@ -33,6 +35,7 @@ package struct Setting: Sendable {
             return true
         }
         write = { settings in format.render(settings[Section.self][keyPath: path]) }
+        copy = { other, settings in settings[Section.self][keyPath: path] = other[Section.self][keyPath: path] }
     }
 
     /// `SLUICE_GATEWAY_LISTEN`.

@@ -10,13 +10,20 @@ package struct LineLogHandler: LogHandler {
     package let sink: LogSink
     package let isJSON: Bool
     package var metadata: Logger.Metadata = [:]
-    package var logLevel: Logger.Level
+    private let level: LogLevel
+    /// Set for one logger only.
+    private var ownLevel: Logger.Level?
 
-    package init(label: String, sink: LogSink, isJSON: Bool, logLevel: Logger.Level) {
+    package init(label: String, sink: LogSink, isJSON: Bool, level: LogLevel) {
         self.label = label
         self.sink = sink
         self.isJSON = isJSON
-        self.logLevel = logLevel
+        self.level = level
+    }
+
+    package var logLevel: Logger.Level {
+        get { ownLevel ?? level.current }
+        set { ownLevel = newValue }
     }
 
     package subscript(metadataKey key: String) -> Logger.Metadata.Value? {

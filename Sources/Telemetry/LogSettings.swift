@@ -16,16 +16,18 @@ package struct LogSettings: SettingsSection {
 
     package init() {}
 
-    /// A logger to standard error, and its sink, which is to be flushed at the end.
-    package func makeLogger() -> (logger: Logger, sink: LogSink) {
+    /// A logger to standard error, its sink, which is to be flushed at the end, and its level.
+    package func makeLogger() -> (logger: Logger, sink: LogSink, level: LogLevel) {
         let isJSON = format == .json
         let sink = LogSink { LineLogHandler.lossLine($0, isJSON: isJSON) }
-        let level = Logger.Level(rawValue: level.rawValue) ?? .info
+        let level = LogLevel(loggerLevel)
         let logger = Logger(label: "sluice") { label in
-            LineLogHandler(label: label, sink: sink, isJSON: isJSON, logLevel: level)
+            LineLogHandler(label: label, sink: sink, isJSON: isJSON, level: level)
         }
-        return (logger, sink)
+        return (logger, sink, level)
     }
+
+    package var loggerLevel: Logger.Level { Logger.Level(rawValue: level.rawValue) ?? .info }
 
     package static let table: [Setting] = [
         setting("log.level", \.level, .choice, "The least important messages that are logged."),

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Synchronization
 package import UploadModel
 
 /// How hooks are called.
@@ -44,11 +45,14 @@ package protocol HookTransport: Sendable {
     func cutOff()
     /// Ends calls in progress, after all that wait for them have ended.
     func close()
+    /// Sends hooks to another URL from now on, if it sends them to one.
+    func follow(url: String)
 }
 
 extension HookTransport {
     package func cutOff() {}
     package func close() {}
+    package func follow(url: String) {}
 }
 
 /// One hook on its way.
@@ -67,7 +71,8 @@ package struct HookMessage: Sendable {
 
 /// Sends one hook and reads its response.
 package struct HookCaller: Sendable {
-    package let settings: HookSettings
+    package var settings: HookSettings { live.current }
+    private let live: LiveHookSettings
     private let transport: any HookTransport
     private let report: HookReport?
 
@@ -76,7 +81,7 @@ package struct HookCaller: Sendable {
     ///   - transport: Sends the hooks.
     ///   - report: Takes the durations of the calls.
     package init(_ settings: HookSettings, _ transport: any HookTransport, report: HookReport? = nil) {
-        self.settings = settings
+        live = LiveHookSettings(settings)
         self.transport = transport
         self.report = report
     }
@@ -122,7 +127,23 @@ package struct HookCaller: Sendable {
         }
     }
 
+    /// Calls hooks by other settings from now on.
+    func follow(_ settings: HookSettings, url: String?) {
+        live.replace(with: settings)
+        if let url { transport.follow(url: url) }
+    }
+
     func cutOff() { transport.cutOff() }
 
     func close() { transport.close() }
+}
+
+private final class LiveHookSettings: Sendable {
+    private let settings: Mutex<HookSettings>
+
+    init(_ settings: HookSettings) { self.settings = Mutex(settings) }
+
+    var current: HookSettings { settings.withLock { $0 } }
+
+    func replace(with other: HookSettings) { settings.withLock { $0 = other } }
 }

@@ -24,8 +24,9 @@ package final class HookDispatcher: Sendable {
     private let tracer: (any SpanRecorder)?
     private let onAttempt: @Sendable (Attempt) -> Void
     private let onFailure: @Sendable (UploadError) -> Void
+    private let margin: TimeInterval
     /// Duration of a claim in seconds.
-    private let claim: TimeInterval
+    private var claim: TimeInterval { caller.settings.timeout / .seconds(1) + margin }
     /// Number of events being delivered.
     private let inFlight = Mutex(0)
     private let bell = EventBell()
@@ -59,7 +60,7 @@ package final class HookDispatcher: Sendable {
         self.tracer = tracer
         self.onAttempt = onAttempt
         self.onFailure = onFailure
-        claim = caller.settings.timeout / .seconds(1) + margin
+        self.margin = margin
     }
 
     /// Delivers until the task is cancelled.
@@ -75,6 +76,7 @@ package final class HookDispatcher: Sendable {
                     let room = caller.settings.concurrency - inFlight.withLock { $0 }
                     // If all slots are in use, the end of a delivery rings the bell.
                     if room > 0 {
+                        let claim = claim
                         let claimEnd = ContinuousClock.now + .seconds(claim)
                         let due = try await state.claimDeliveries(limit: room, for: claim)
                         inFlight.withLock { $0 += due.count }

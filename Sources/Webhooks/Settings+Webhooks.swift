@@ -13,19 +13,12 @@ extension Settings {
     ///
     /// - Throws: `StartFailure` if the directory of the programs cannot be used.
     package func hookCaller(
-        _ master: MasterSecret,
+        _ signer: HookSigner,
         _ report: HookReport,
         _ metrics: MetricsRegistry,
         _ logger: Logger
     ) throws(StartFailure) -> HookCaller? {
-        var settings = HookSettings(
-            events: hooks.events,
-            timeout: hooks.timeout,
-            isFailOpen: hooks.onFailure == .allow,
-            maximumAttempts: hooks.attempts,
-            concurrency: hooks.concurrency,
-            forwardedFields: hooks.forwardHeaders
-        )
+        var settings = hookSettings
         if let path = hooks.directory {
             let directory = HookDirectory(path, running: hooks.events, .onCallingThread)
             guard directory.problems.isEmpty else {
@@ -37,12 +30,23 @@ extension Settings {
             let pool = PoolMetrics.pool(threads: 2 * hooks.concurrency, label: "sluice.hook", as: "hooks", in: metrics)
             return HookCaller(settings, HookPrograms(in: path, pool: pool, logger), report: report)
         }
-        return hooks.url.map { HookCaller(settings, webhookPoster($0, master), report: report) }
+        return hooks.url.map { HookCaller(settings, webhookPoster($0, signer), report: report) }
+    }
+
+    fileprivate var hookSettings: HookSettings {
+        HookSettings(
+            events: hooks.events,
+            timeout: hooks.timeout,
+            isFailOpen: hooks.onFailure == .allow,
+            maximumAttempts: hooks.attempts,
+            concurrency: hooks.concurrency,
+            forwardedFields: hooks.forwardHeaders
+        )
     }
 
     /// Posts to a URL that the operator chose.
-    package func webhookPoster(_ url: String, _ master: MasterSecret) -> WebhookPoster {
-        WebhookPoster(url: url, client: Self.hookClient(), signer: hookSigner(master))
+    package func webhookPoster(_ url: String, _ signer: HookSigner) -> WebhookPoster {
+        WebhookPoster(url: url, client: Self.hookClient(), signer: signer)
     }
 
     /// The operator chose where hooks go, and an app's backend often has a private address.
@@ -58,5 +62,21 @@ extension Settings {
             key: master.key(for: purpose),
             others: master.each.dropFirst().map { $0.key(for: purpose) }
         )
+    }
+}
+
+extension HookCaller {
+    /// Keys of the settings that `follow` applies.
+    ///
+    /// None of them is one if `hooks.url` appears or disappears.
+    package static let liveKeys: Set<String> = [
+        "hooks.url", "hooks.timeout", "hooks.onFailure", "hooks.attempts", "hooks.forwardHeaders",
+    ]
+
+    /// Takes over the values of `liveKeys`, for all calls that begin now.
+    package func follow(_ settings: Settings) {
+        var next = settings.hookSettings
+        (next.events, next.concurrency) = (self.settings.events, self.settings.concurrency)
+        follow(next, url: settings.hooks.url)
     }
 }

@@ -2,19 +2,25 @@ internal import Foundation
 package import HTTPClient
 internal import HTTPWire
 package import Signing
+internal import Synchronization
 
 /// Posts JSON to an app's backend, with a signature (Standard Webhooks).
 package struct WebhookPoster: HookTransport {
-    /// The receiver's URL, `http` or `https`.
-    private let url: String
+    private let receiver: Receiver
     private let client: HTTPClient
-    private let signer: WebhookSigner
+    private let signer: HookSigner
 
-    package init(url: String, client: HTTPClient, signer: WebhookSigner) {
-        self.url = url
+    /// - Parameters:
+    ///   - url: The receiver's URL, `http` or `https`.
+    ///   - client: Sends the requests.
+    ///   - signer: Signs them.
+    package init(url: String, client: HTTPClient, signer: HookSigner) {
+        receiver = Receiver(url)
         self.client = client
         self.signer = signer
     }
+
+    package func follow(url: String) { receiver.url = url }
 
     package func send(_ message: HookMessage, within timeout: Duration) async throws(HookFailure) -> [UInt8] {
         try await post(
@@ -43,6 +49,7 @@ package struct WebhookPoster: HookTransport {
     ) async throws(HookFailure) -> [UInt8] {
         // For the client, zero would mean no limit.
         guard timeout > .zero else { throw HookFailure("the receiver did not respond in time", isTransient: true) }
+        let (url, signer) = (receiver.url, signer.current)
         var headers = fields.filter { !Self.reserved.contains($0.name.lowercased()) }
         headers.append(("Content-Type", "application/json"))
         headers += signer.fields(id: id, timestamp: timestamp, content: content)
@@ -81,4 +88,27 @@ package struct WebhookPoster: HookTransport {
         "content-type", "content-length", "transfer-encoding", "host", "connection", "expect", "webhook-id",
         "webhook-timestamp", "webhook-signature",
     ]
+}
+
+/// A URL that can change while hooks are sent.
+private final class Receiver: Sendable {
+    private let value: Mutex<String>
+
+    init(_ url: String) { value = Mutex(url) }
+
+    var url: String {
+        get { value.withLock { $0 } }
+        set { value.withLock { $0 = newValue } }
+    }
+}
+
+/// Signs what is posted to the app's backend; the secret can change while hooks are sent.
+package final class HookSigner: Sendable {
+    private let signer: Mutex<WebhookSigner>
+
+    package init(_ signer: WebhookSigner) { self.signer = Mutex(signer) }
+
+    var current: WebhookSigner { signer.withLock { $0 } }
+
+    package func replace(with other: WebhookSigner) { signer.withLock { $0 = other } }
 }

@@ -76,10 +76,21 @@ struct Keys: AsyncParsableCommand {
             abstract: "Lists keys, without their secrets."
         )
 
+        @Flag(help: "Print a JSON object on each line.")
+        var json = false
+
         @OptionGroup var options: SettingsOptions
 
         func run() async throws {
-            try await options.withRegister { print(try await $0.table()) }
+            let json = json
+            try await options.withRegister { register in
+                if json {
+                    let lines = try await register.lines()
+                    if !lines.isEmpty { print(lines) }
+                } else {
+                    print(try await register.table())
+                }
+            }
         }
     }
 

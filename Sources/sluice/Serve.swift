@@ -19,7 +19,10 @@ struct Serve: AsyncParsableCommand {
         } catch {
             throw CommandFailure("\(error)")
         }
-        try await gateway.run(greeting: Greeting.text(gateway, loaded))
+        let (flags, file) = (options.flags, options.config)
+        try await gateway.run(greeting: Greeting.text(gateway, loaded)) { () throws(SettingsProblems) in
+            try SettingsOptions.reload(flags: flags, file: file)
+        }
     }
 }
 

@@ -40,14 +40,30 @@ struct SettingsOptions: ParsableArguments {
     }
 
     private static func read(flags: [String], file: String?) throws -> Result<LoadedSettings, SettingsProblems> {
+        if let word = flags.first, !word.hasPrefix("-") { throw ValidationError(unknown(word)) }
         let arguments: [String: String]
         do { arguments = try GatewaySettings.catalog.parse(flags) } catch { throw ValidationError("\(error)") }
-        return Result { () throws(SettingsProblems) in
-            try GatewaySettings.catalog.load(
-                arguments: arguments,
-                environment: ProcessInfo.processInfo.environment,
-                file: file
-            )
-        }
+        return Result { () throws(SettingsProblems) in try load(arguments, file: file) }
+    }
+
+    /// What to do about a word that is no flag.
+    private static func unknown(_ word: String) -> String {
+        let commands = Sluice.configuration.subcommands.compactMap { $0.configuration.commandName }
+        let hint = NearestName.hint(word, among: commands)
+        let uploads = word == "upload" ? " To upload a file, use curl: `sluice serve` prints how." : ""
+        return "\(word): there is no such command or flag\(hint); `sluice --help` lists the commands.\(uploads)"
+    }
+
+    /// Reads what was read before, as it is now.
+    static func reload(flags: [String], file: String?) throws(SettingsProblems) -> LoadedSettings {
+        try load(GatewaySettings.catalog.parse(flags), file: file)
+    }
+
+    private static func load(_ arguments: [String: String], file: String?) throws(SettingsProblems) -> LoadedSettings {
+        try GatewaySettings.catalog.load(
+            arguments: arguments,
+            environment: ProcessInfo.processInfo.environment,
+            file: file
+        )
     }
 }

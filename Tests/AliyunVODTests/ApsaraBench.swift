@@ -12,6 +12,7 @@ import Signing
 import SluiceTesting
 import Synchronization
 import Testing
+import Transport
 import UploadCore
 import UploadModel
 

@@ -26,7 +26,7 @@ struct InterimResponsesTests {
             isEncrypted: isEncrypted,
             inform: { _ in }
         )
-        let proxies = [try #require(PeerRange("10.0.0.0/8"))]
+        let proxies: PeerList = [try #require(PeerRange("10.0.0.0/8"))]
         let url = PublicURL(configured: publicURL, trustedProxies: proxies)
         return InterimResponses(policy: policy, publicURL: url).reachClient(of: request)
     }

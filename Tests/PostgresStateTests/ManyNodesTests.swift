@@ -133,7 +133,7 @@ struct ManyNodesTests {
         let poster = WebhookPoster(
             url: url,
             client: HTTPClient(userAgent: "test/1", addresses: .any),
-            signer: WebhookSigner(key: [UInt8](repeating: 1, count: 32))
+            signer: HookSigner(WebhookSigner(key: [UInt8](repeating: 1, count: 32)))
         )
         let caller = HookCaller(settings, poster)
         return HookDispatcher(

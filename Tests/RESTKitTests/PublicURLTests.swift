@@ -44,7 +44,7 @@ struct PublicURLTests {
 
     @Test("a trusted proxy names scheme and host, and no prefix")
     func forwarded() throws {
-        let proxies = [try #require(PeerRange("10.0.0.0/8"))]
+        let proxies: PeerList = [try #require(PeerRange("10.0.0.0/8"))]
         let fields: HTTPFields = [
             "Host": "a.example", "X-Forwarded-Host": "b.example", "X-Forwarded-Proto": "https",
             "X-Forwarded-Prefix": "/evil",

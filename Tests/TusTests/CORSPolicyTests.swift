@@ -126,6 +126,23 @@ struct CORSPolicyTests {
         }
     }
 
+    @Test("copies of a policy follow another one together")
+    func following() {
+        let policy = CORSPolicy(origins: .only(["https://a.example"]))
+        let copy = policy
+        let head = Self.head(.get, ["Origin": "https://b.example"])
+        policy.follow(CORSPolicy(origins: .only(["https://b.example"])))
+        var response = Response(200)
+        copy.decorate(&response, for: head)
+        #expect(response.fields["Access-Control-Allow-Origin"] == "https://b.example")
+        #expect(copy == policy)
+        policy.follow(.disabled)
+        #expect(!copy.isEnabled && CORSPolicy.disabled == CORSPolicy.disabled)
+        var plain = Response(200)
+        copy.decorate(&plain, for: head)
+        #expect(plain.fields == Response(200).fields)
+    }
+
     @Test("two Origin fields do not match a listed origin")
     func twoOrigins() {
         let policy = CORSPolicy(origins: .only(["https://a.example"]))

@@ -13,7 +13,7 @@ internal import Signing
 internal import UploadCore
 internal import UploadModel
 internal import VODKit
-internal import Webhooks
+package import Webhooks
 
 /// Tencent Cloud VOD: signatures for its upload SDKs, and in `relay` mode the calls of these SDKs.
 package struct TencentModule: GatewayModule {
@@ -30,7 +30,13 @@ package struct TencentModule: GatewayModule {
     ///   - context: What every module receives.
     ///   - objects: Serves requests for COS that a client sends to this listener; `nil` without object endpoint.
     ///   - starter: Starts pulls.
-    package init(_ context: GatewayContext, objects: (any ObjectRequestHandler)?, starter: PullStarter) {
+    ///   - signer: Signs the events that are posted.
+    package init(
+        _ context: GatewayContext,
+        objects: (any ObjectRequestHandler)?,
+        starter: PullStarter,
+        signer: HookSigner
+    ) {
         cloud = context.settings.tencentCloud
         routes =
             TencentAPI(
@@ -80,7 +86,7 @@ package struct TencentModule: GatewayModule {
             return
         }
         let cleaning = uploads.cleaning(every: context.settings.uploads.sweepEvery, context.logger)
-        let delivery = VODEventDelivery(context, events, documents).map { delivery in
+        let delivery = VODEventDelivery(context, events, documents, signer).map { delivery in
             BackgroundLoop { await delivery.run() }
         }
         let finishing = starter.pulls.map { _ in pulls.finishing(context.logger) }
@@ -233,12 +239,17 @@ extension VODAPIHandler {
 
 extension VODEventDelivery {
     /// `nil` if events are not posted.
-    fileprivate init?(_ context: GatewayContext, _ events: VODEvents, _ documents: VODDocuments) {
+    fileprivate init?(
+        _ context: GatewayContext,
+        _ events: VODEvents,
+        _ documents: VODDocuments,
+        _ signer: HookSigner
+    ) {
         guard events.mode == .push, let url = context.settings.tencentVOD.callbackURL else { return nil }
         let logger = context.logger
         self.init(
             events: events,
-            poster: context.settings.webhookPoster(url, context.master),
+            poster: context.settings.webhookPoster(url, signer),
             document: documents.post,
             counters: context.metrics.counters(
                 "sluice_tencent_events_total",

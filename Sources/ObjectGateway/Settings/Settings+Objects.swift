@@ -1,5 +1,6 @@
 package import Callbacks
 internal import GatewayKit
+package import HTTPWire
 internal import ObjectGrants
 package import ObjectStore
 package import SettingsKit
@@ -30,13 +31,15 @@ extension Settings {
             maximumAge: object.publicMaximumAge.components.seconds
         )
     }
+}
 
-    /// CORS rules for buckets without their own: the origins that may use the gateway.
-    package var bucketCORS: BucketCORS? {
-        guard cors.isEnabled else { return nil }
-        switch cors.origins {
-        case .any: return BucketCORS(origins: ["*"])
-        case .only(let list): return BucketCORS(origins: list)
+extension BucketCORS {
+    /// Rules for buckets without their own: the origins that may use the gateway.
+    package init?(following policy: CORSPolicy) {
+        guard policy.isEnabled else { return nil }
+        switch policy.origins {
+        case .any: self.init(origins: ["*"])
+        case .only(let list): self.init(origins: list.sorted())
         }
     }
 }

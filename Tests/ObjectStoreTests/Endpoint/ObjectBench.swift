@@ -41,7 +41,7 @@ struct ObjectBench {
             region: "us-east-1",
             authentication: .knowing(Self.administrator, grace: grace),
             publicRead: publicRead,
-            cors: cors,
+            cors: { cors },
             callbacks: callbacks,
             baseURL: { "http://\($0.head.fields["Host"] ?? "s3.example.org")" },
             clock: clock

@@ -23,7 +23,7 @@ package struct ObjectStoreHandler: RequestHandler {
     let publicRead: PublicRead
     let content: ContentMaker
     /// For buckets without their own rules; `nil` for none.
-    let cors: BucketCORS?
+    let cors: @Sendable () -> BucketCORS?
     /// `nil` if clients must not name callbacks.
     let callbacks: (any CallbackSender)?
     /// `nil` if there is no video service.
@@ -38,7 +38,7 @@ package struct ObjectStoreHandler: RequestHandler {
     ///   - region: The region reported to clients.
     ///   - authentication: Authenticates requests.
     ///   - publicRead: Objects that anyone can read without a signature.
-    ///   - cors: Rules for buckets that have none of their own.
+    ///   - cors: Rules for buckets that have none of their own; asked for each request of a page.
     ///   - callbacks: Sends callbacks for OSS clients; `nil` if they must not name any.
     ///   - owner: Makes media of some objects; `nil` if there is none.
     ///   - baseURL: The URL by which the client of a request reaches the endpoint, without a trailing slash.
@@ -51,7 +51,7 @@ package struct ObjectStoreHandler: RequestHandler {
         region: String,
         authentication: ObjectAuthentication,
         publicRead: PublicRead = PublicRead(),
-        cors: BucketCORS?,
+        cors: @escaping @Sendable () -> BucketCORS?,
         callbacks: (any CallbackSender)?,
         owner: (any ObjectOwnership)? = nil,
         baseURL: @escaping @Sendable (Request) -> String,
@@ -134,8 +134,7 @@ package struct ObjectStoreHandler: RequestHandler {
         let operation = asked.command.operation
         if case .probe = operation { return Response(200) }
         if case .preflight(let bucket) = operation {
-            var rules = cors
-            if let bucket { rules = await self.rules(of: bucket) }
+            let rules = if let bucket { await rules(of: bucket) } else { cors() }
             return try BucketCORS.preflight(request.head, rules)
         }
         if case .postObject(let bucket) = operation { return try await post(to: bucket, request) }
@@ -232,8 +231,8 @@ package struct ObjectStoreHandler: RequestHandler {
 
     /// The CORS rules of a bucket: its own, or the server's.
     private func rules(of bucket: String) async -> BucketCORS? {
-        guard let record = try? await service.bucket(bucket) else { return cors }
-        guard let document = record.documents[BucketConfiguration.cors.rawValue] else { return cors }
+        guard let record = try? await service.bucket(bucket) else { return cors() }
+        guard let document = record.documents[BucketConfiguration.cors.rawValue] else { return cors() }
         return try? BucketCORS(document: Array(document.utf8))
     }
 

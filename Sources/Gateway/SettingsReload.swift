@@ -1,0 +1,70 @@
+internal import Logging
+internal import SettingsKit
+internal import Synchronization
+
+/// Reads the settings again while the gateway runs, and takes over those that can change.
+struct SettingsReload: Sendable {
+    private let read: @Sendable () throws(SettingsProblems) -> LoadedSettings
+    private let modules: GatewayModules
+    private let logger: Logger
+    private let running: Running
+
+    private final class Running: Sendable {
+        let settings: Mutex<Settings>
+
+        init(_ settings: Settings) { self.settings = Mutex(settings) }
+    }
+
+    /// - Parameters:
+    ///   - settings: With which the gateway has started.
+    ///   - modules: Take over what can change.
+    ///   - logger: Reports each reload.
+    ///   - read: Reads the settings from the same places as at the start.
+    init(
+        _ settings: Settings,
+        _ modules: GatewayModules,
+        _ logger: Logger,
+        read: @escaping @Sendable () throws(SettingsProblems) -> LoadedSettings
+    ) {
+        running = Running(settings)
+        (self.modules, self.logger, self.read) = (modules, logger, read)
+    }
+
+    /// Takes over all changed settings that are live.
+    ///
+    /// Problems change nothing.
+    func apply() {
+        let loaded: LoadedSettings
+        do throws(SettingsProblems) {
+            loaded = try read()
+        } catch {
+            let problems = error.problems.map(\.description).joined(separator: "; ")
+            logger.error(
+                "the settings were not read again; those before stay in use",
+                metadata: ["error": "\(problems)"]
+            )
+            return
+        }
+        running.settings.withLock { running in
+            let changed = loaded.changes(from: running)
+            let live = changed.filter {
+                GatewayModules.isLive($0, among: Set(changed), from: running, to: loaded.values)
+            }
+            if !live.isEmpty {
+                running = loaded.replacing(Set(live), in: running)
+                modules.follow(running)
+            }
+            logger.notice(
+                "the settings were read again",
+                metadata: ["changed": "\(live.isEmpty ? "none" : live.joined(separator: ", "))"]
+            )
+            let rest = changed.filter { !live.contains($0) }
+            if !rest.isEmpty {
+                logger.warning(
+                    "changed settings need a restart",
+                    metadata: ["settings": "\(rest.joined(separator: ", "))"]
+                )
+            }
+        }
+    }
+}

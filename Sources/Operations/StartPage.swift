@@ -1,0 +1,53 @@
+internal import HTTPWire
+
+/// What a browser shows at the root: what this is, and where to go.
+enum StartPage {
+    /// Whether a request comes from somebody who looks at the response in a browser.
+    static func isWanted(by request: Request) -> Bool {
+        AcceptHeader(request.head.fields["Accept"]).prefers("text/html", over: "application/json")
+    }
+
+    /// The page.
+    ///
+    /// - Parameter url: Of the gateway, without a slash at its end; part of it can come from the client.
+    /// - Returns: 200 with HTML.
+    static func response(_ url: String) -> Response {
+        Response(
+            200,
+            [
+                "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "Vary": "Accept",
+                "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+                "X-Content-Type-Options": "nosniff",
+            ],
+            .bytes(Array(text(escaped(url)).utf8))
+        )
+    }
+
+    private static func escaped(_ text: String) -> String {
+        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+            .replacing("\"", with: "&quot;").replacing("'", with: "&#39;")
+    }
+
+    private static func text(_ url: String) -> String {
+        """
+        <!doctype html>
+        <html lang="en">
+        <meta charset="utf-8">
+        <meta name="viewport" content="width=device-width">
+        <title>Sluice</title>
+        <style>body {font: 1em/1.5 sans-serif; max-width: 44em; margin: 2em auto; padding: 0 1em} pre {overflow: auto}</style>
+        <h1>Sluice</h1>
+        <p>This is an upload gateway. Apps upload to it; there is nothing to fill in here.</p>
+        <ul>
+        <li><a href="\(url)/openapi.yaml">Description of the API</a> (OpenAPI 3.1)
+        <li><a href="\(url)/readyz">Whether it is ready</a>
+        <li>Endpoint for tus and resumable uploads: <code>\(url)/files</code>
+        </ul>
+        <p>Upload a file with an API key:</p>
+        <pre>curl -T hello.txt \(url)/v1/media/ -H "Authorization: Bearer $SLUICE_API_KEY"</pre>
+        <p>The first start of the gateway prints a key, unless one is set; <code>sluice keys create</code> makes others.</p>
+        </html>
+
+        """
+    }
+}

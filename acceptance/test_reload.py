@@ -1,0 +1,294 @@
+"""SIGHUP: settings that change while the gateway runs, and what never ends it."""
+
+import base64
+import json
+import signal
+import threading
+
+import pytest
+import requests
+import yaml
+
+from harness.api import API, TUS, upload_id
+from harness.data import content, sha256
+from harness.objects import ObjectStore
+from harness.receiver import Receiver
+from harness.server import BINARY
+from harness.wire import until
+from test_limits import COUNTED, ask, refused
+
+PAGE = "https://app.example.com"
+
+
+class Reloaded:
+    """A gateway with a configuration file."""
+
+    def __init__(self, make_server, tmp_path, settings, **options):
+        self.path = tmp_path / "sluice.yaml"
+        self.write(settings)
+        self.server = make_server(arguments=["--config", str(self.path)], **options).start()
+        self.api = API(self.server.url, self.server.admin_key)
+
+    def write(self, settings):
+        self.path.write_text(settings if isinstance(settings, str) else yaml.safe_dump(settings))
+
+    def lines(self, message):
+        lines = [json.loads(line) for line in self.server.log.read_text().splitlines() if line.startswith("{")]
+        return [line for line in lines if line["message"] == message]
+
+    def hang_up(self, settings=None, message="the settings were read again"):
+        """The line that says what the signal did."""
+        if settings is not None:
+            self.write(settings)
+        count = len(self.lines(message))
+        self.server.process.send_signal(signal.SIGHUP)
+        return until(lambda: len(lines := self.lines(message)) > count and lines[-1])
+
+
+def preflight(server):
+    fields = {"Origin": PAGE, "Access-Control-Request-Method": "POST"}
+    return requests.options(server.url + "/files", headers=fields, timeout=20).status_code
+
+
+def test_what_a_reload_changes(make_server, tmp_path):
+    """And what a new connection, an open one and a request that begins later get."""
+    settings = {"log": {"level": "warning"}, "cors": {"origins": "https://other.example.com"}}
+    one = Reloaded(make_server, tmp_path, settings, environment=COUNTED)
+    server = one.server
+    # Without the messages of this level, what a reload has done is seen only by its effects.
+    assert preflight(server) == 403 and one.lines("request") == []
+    settings = {"log": {"level": "notice"}, "cors": {"origins": PAGE}}
+    assert one.hang_up(settings)["changed"] == "cors.origins, log.level"
+    assert preflight(server) == 204 and one.lines("request") == []
+    settings |= {"log": {"level": "info"}, "trustedProxies": "127.0.0.9", "limits": {"address": {"uploads": 7}}}
+    settings["limits"]["address"] |= {"requestsPerSecond": 1, "burst": 3}
+    line = one.hang_up(settings)
+    assert line["changed"] == (
+        "trustedProxies, limits.address.requestsPerSecond, limits.address.burst, limits.address.uploads, log.level"
+    )
+    assert refused(ask("127.0.0.2", server.address, 50))
+    # A trusted proxy has no limit, its clients do.
+    assert not refused(ask("127.0.0.9", server.address, 50))
+    assert refused(ask("127.0.0.9", server.address, 50, [("X-Forwarded-For", "192.0.2.7")]))
+    until(lambda: any(line.get("client") == "192.0.2.7" for line in one.lines("request")))
+    settings["limits"]["address"] |= {"requestsPerSecond": 0, "exempt": "127.0.0.0/8"}
+    # The setting of the environment is stronger than the file.
+    assert one.hang_up(settings)["changed"] == "limits.address.requestsPerSecond"
+    assert not refused(ask("127.0.0.2", server.address, 50))
+    # The defaults, where the file no longer has a setting.
+    assert "cors.origins" in one.hang_up({})["changed"]
+    assert one.hang_up()["changed"] == "none"
+    assert preflight(server) == 204
+
+
+def test_cors_of_the_object_endpoint(make_server, tmp_path):
+    listen = {"SLUICE_OBJECT_LISTEN": "127.0.0.1:0", "SLUICE_OBJECT_BUCKETS": "uploads"}
+    one = Reloaded(make_server, tmp_path, {"cors": {"enabled": False}}, environment=listen)
+    fields = {"Origin": PAGE, "Access-Control-Request-Method": "PUT"}
+
+    def status():
+        return requests.options(f"{one.server.object_url}/uploads/a", headers=fields, timeout=20).status_code
+
+    assert status() == 403
+    assert one.hang_up({"cors": {"origins": PAGE}})["changed"] == "cors.enabled, cors.origins"
+    assert status() == 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "log: {level: loud}\ncors: {origins: https://other.example.com}\n",
+        "cors: {origins: https://other.example.com}\nlimits: {adress: {burst: 1}}\n",
+        "cors: {origins: [",
+        None,
+    ],
+    ids=["value", "key", "syntax", "missing"],
+)
+def test_a_bad_file_changes_nothing(make_server, tmp_path, text):
+    one = Reloaded(make_server, tmp_path, {"cors": {"origins": PAGE}})
+    if text is None:
+        one.path.unlink()
+    line = one.hang_up(text, "the settings were not read again; those before stay in use")
+    assert line["level"] == "error" and "sluice.yaml" in line["error"]
+    assert preflight(one.server) == 204
+    # And the next good one is read.
+    one.hang_up({"cors": {"origins": "https://other.example.com"}})
+    assert preflight(one.server) == 403
+
+
+def test_what_needs_a_restart_is_one_line(make_server, tmp_path):
+    one = Reloaded(make_server, tmp_path, {"log": {"level": "info"}})
+    settings = {"durability": "none", "limits": {"uploadBytes": "1MiB"}, "cors": {"origins": PAGE}}
+    one.write(settings)
+    for changed in ("cors.origins", "none"):
+        line = one.hang_up(None, "changed settings need a restart")
+        assert line["level"] == "warning" and line["settings"] == "durability, limits.uploadBytes"
+        assert one.lines("the settings were read again")[-1]["changed"] == changed
+    assert one.api.create(2 << 20).status_code == 201
+    one.server.stop()
+    one.server.start()
+    assert API(one.server.url, one.server.admin_key).create(2 << 20).status_code == 413
+
+
+def test_a_proxy_of_the_proxy_protocol_needs_a_restart_with_it(make_server, tmp_path):
+    one = Reloaded(make_server, tmp_path, {})
+    line = one.hang_up(
+        {"gateway": {"proxyProtocol": True}, "trustedProxies": "127.0.0.0/8"}, "changed settings need a restart"
+    )
+    assert line["settings"] == "gateway.proxyProtocol, trustedProxies"
+    assert one.api.get("/readyz").status_code == 200
+
+
+def test_hooks_and_their_secret_in_a_file(make_server, tmp_path):
+    old, new = ("whsec_" + base64.b64encode(bytes([number] * 32)).decode() for number in (1, 2))
+    file = tmp_path / "secret"
+    file.write_text(old)
+    with Receiver(old) as first, Receiver(new) as second:
+        hooks = {"url": first.url, "secretFile": str(file), "timeout": "5s"}
+        one = Reloaded(make_server, tmp_path, {"hooks": hooks})
+        first.wait("post-finish", upload=one.api.uploaded(b"1"))
+        file.write_text(new + "\n")
+        hooks |= {"url": second.url, "timeout": "6s"}
+        line = one.hang_up({"hooks": hooks})
+        assert line["changed"] == "hooks.url, hooks.secret, hooks.timeout"
+        assert new not in one.server.log.read_text()
+        second.wait("post-finish", upload=one.api.uploaded(b"2"))
+        assert not first.failures and not second.failures
+        # What is called does not end to be, and goes on to get its own signatures.
+        line = one.hang_up({}, "changed settings need a restart")
+        assert line["settings"] == "hooks.url, hooks.secret, hooks.timeout"
+        second.wait("post-finish", upload=one.api.uploaded(b"3"))
+
+
+class Counted:
+    """Content whose length is known before it is there."""
+
+    def __init__(self, pieces, length):
+        self.pieces, self.length, self.buffer = pieces, length, b""
+
+    def __len__(self):
+        return self.length
+
+    def read(self, size):
+        while not self.buffer and self.length:
+            self.buffer = next(self.pieces)
+        data, self.buffer = self.buffer[:size], self.buffer[size:]
+        self.length -= len(data)
+        return data
+
+
+class Sender(threading.Thread):
+    """Sends content in pieces, each when the test says so, and notes how it ends."""
+
+    def __init__(self, send, pieces):
+        super().__init__(daemon=True)
+        self.send, self.pieces = send, pieces
+        self.steps = threading.Semaphore(0)
+        self.sent = 0
+        self.failure = self.result = None
+        self.start()
+
+    def _content(self):
+        for piece in self.pieces:
+            assert self.steps.acquire(timeout=120)
+            self.sent += 1
+            yield piece
+
+    def run(self):
+        try:
+            self.result = self.send(self._content())
+        except Exception as failure:  # noqa: BLE001
+            self.failure = failure
+
+
+def test_ten_reloads_during_uploads_of_each_dialect(make_server, tmp_path):
+    listen = {"SLUICE_OBJECT_LISTEN": "127.0.0.1:0", "SLUICE_OBJECT_BUCKETS": "uploads"}
+    one = Reloaded(make_server, tmp_path, {}, environment=listen | COUNTED)
+    api, server = one.api, one.server
+    pieces = [content(100_000, number) for number in range(11)]
+    body = b"".join(pieces)
+    key = {"Authorization": f"Bearer {server.admin_key}"}
+    tus = api.created(len(body))
+    aws = ObjectStore(server.object_url, *server.pair()).client()
+    link = aws.generate_presigned_url("put_object", {"Bucket": "uploads", "Key": "a"})
+
+    def put(url, fields):
+        def send(data):
+            return requests.request("PUT", url, data=data, headers=fields, timeout=120)
+
+        return send
+
+    def patch(data):
+        fields = TUS | {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+        return requests.patch(tus, data=data, headers=fields, timeout=120)
+
+    def draft(data):
+        fields = key | {"Upload-Draft-Interop-Version": "8", "Upload-Complete": "?1", "Content-Type": "video/mp4"}
+        return requests.post(api.url + "/files", data=data, headers=fields, timeout=120)
+
+    def form(data):
+        def parts():
+            yield b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
+            yield from data
+            yield b"\r\n--b--\r\n"
+
+        fields = key | {"Content-Type": "multipart/form-data; boundary=b"}
+        return requests.post(api.url + "/v1/media", data=parts(), headers=fields, timeout=120)
+
+    senders = {
+        "tus": Sender(patch, pieces),
+        "draft": Sender(draft, pieces),
+        "put": Sender(put(api.url + "/v1/media/a", key), pieces),
+        "form": Sender(form, pieces),
+        "s3": Sender(lambda data: put(link, {})(Counted(data, len(body))), pieces),
+    }
+    for number in range(1, 11):
+        for sender in senders.values():
+            sender.steps.release()
+        until(lambda number=number: all(sender.sent >= number for sender in senders.values()), timeout=60)
+        limits = {"requestsPerSecond": 1000 + number, "uploads": 100 + number, "bytesPerSecond": f"{number}GiB"}
+        limits = {kind: limits for kind in ("address", "key", "subject")}
+        level = "debug" if number % 2 else "info"
+        assert "limits.key.uploads" in one.hang_up({"limits": limits, "log": {"level": level}})["changed"]
+    for sender in senders.values():
+        sender.steps.release()
+    for name, sender in senders.items():
+        sender.join(120)
+        assert sender.failure is None, (name, sender.failure)
+        assert sender.result.status_code in (200, 201, 204), (name, sender.result.text)
+    stored = [upload_id(tus), *(senders[name].result.json()["id"] for name in ("draft", "put"))]
+    stored.append(senders["form"].result.json()["media"][0]["id"])
+    for identifier in stored:
+        assert api.download_hash(identifier) == (sha256(body), len(body))
+    assert aws.get_object(Bucket="uploads", Key="a")["Body"].read() == body
+    # Nothing is still counted as under way by a limit that was replaced.
+    assert one.hang_up({"limits": {"key": {"uploads": 1}}})
+    assert api.uploaded(b"1") and api.uploaded(b"2")
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGPIPE, signal.SIGHUP])
+def test_signals_that_do_not_end_it(make_server, number):
+    with make_server() as server:
+        for _ in range(3):
+            server.process.send_signal(number)
+        assert API(server.url, server.admin_key).uploaded(b"hello")
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGPIPE, signal.SIGHUP])
+def test_signals_during_the_start_do_not_end_it(make_server, number):
+    """A start that waits for a database, which is not there."""
+    assert BINARY.exists()
+    settings = {"SLUICE_DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "SLUICE_MASTER_SECRET": "A" * 43 + "="}
+    server = make_server(environment=settings)
+    waiting = threading.Thread(target=lambda: pytest.raises(AssertionError, server.start, timeout=8), daemon=True)
+    waiting.start()
+    until(lambda: server.log.exists() and "database" in server.log.read_text())
+    process = server.process
+    process.send_signal(number)
+    lines = server.log.read_text().count("\n")
+    # It goes on to try.
+    until(lambda: server.log.read_text().count("\n") > lines)
+    assert process.poll() is None
+    process.terminate()
+    waiting.join(20)
+    server.process = None
