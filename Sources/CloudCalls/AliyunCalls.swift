@@ -126,7 +126,9 @@ package enum AliyunCalls {
     /// The response to a refused call.
     package static func response(_ failure: AliyunCallFailure, to call: CloudCall) -> Response {
         let document = failure.document(requestID: call.id, host: call.head.fields["Host"] ?? "")
-        return response(Status(failure.status), document, "Error", format(of: call) ?? .xml)
+        var response = Self.response(Status(failure.status), document, "Error", format(of: call) ?? .xml)
+        if failure.status == 503 { response.fields["Retry-After"] = "5" }
+        return response
     }
 
     /// A response whose content is in the format that the call wants already.

@@ -100,9 +100,16 @@ struct S3SettingsTests {
             (400, "<Error><Code>EntityTooSmall</Code></Error>", .refused), (500, "not xml", .away),
             (403, "<Error><Code>QuotaExceeded</Code></Error>", .full), (507, "", .full), (400, "", .refused),
             (403, "<Error><Code>RequestTimeTooSkewed</Code></Error>", .away),
+            (400, "<Error><Code>ExpiredToken</Code></Error>", .denied),
+            (400, "<Error><Code>InvalidToken</Code></Error>", .denied),
+            (400, "<Error><Code>TokenRefreshRequired</Code></Error>", .denied),
+            (400, "<Error><Code>AuthorizationHeaderMalformed</Code></Error>", .denied),
         ] as [(Int, String, S3Failure.Kind)] {
             #expect(S3Failure(status: status, body: Array(body.utf8)).kind == kind, "\(status) \(body)")
         }
+        // Without a code: an expired token.
+        #expect(S3Failure(status: 400, body: [], isHead: true).isAboutCredentials)
+        #expect(S3Failure(status: 404, body: [], isHead: true).kind == .missing)
         let page = try #require(
             XMLNode.parse(Array("<s:List xmlns:s=\"x\"><s:Key>ä/&lt;1&gt;</s:Key><s:Key/></s:List>".utf8))
         )

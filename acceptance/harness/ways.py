@@ -72,6 +72,13 @@ def is_ugc(answer):
     return answer.status_code == 200 and document["code"] >= 10000 and document["message"]
 
 
+def is_ugc_busy(answer):
+    """A fault of the server's own, after which the SDKs ask again."""
+    with suppress(ValueError, KeyError, TypeError):
+        return answer.status_code == 503 and answer.json()["code"] == 503
+    return False
+
+
 def is_vimeo(answer):
     document = answer.json()
     kind = answer.headers["Content-Type"]
@@ -506,7 +513,7 @@ class UGC(COS):
     """The upload SDKs; `kind`: put, silent (no size), parts, or cover, for which the file is the cover of a video."""
 
     limits = frozenset({"maxBytes", "contentTypes", "oneTime", "expiresIn", "subject"})
-    forms = (is_ugc, is_xml)
+    forms = (is_ugc, is_ugc_busy, is_xml)
     replaces = False
 
     def __init__(self, name, kind):

@@ -167,7 +167,11 @@ final class S3Client: Sendable {
                     return download
                 }
                 let body = (try? await download.collect(limit: 1 << 20)) ?? []
-                throw counted(failure(download.head.status, download.head.headers, body), request, since: start)
+                throw counted(
+                    failure(download.head.status, download.head.headers, body, request),
+                    request,
+                    since: start
+                )
             } catch {
                 try await attempts.wait(after: error, skew: skew, credentials)
             }
@@ -184,7 +188,7 @@ final class S3Client: Sendable {
             throw counted(S3Failure(error), request, since: start)
         }
         guard (200..<300).contains(response.status) else {
-            throw counted(failure(response.status, response.headers, response.body), request, since: start)
+            throw counted(failure(response.status, response.headers, response.body, request), request, since: start)
         }
         count(request, "ok", since: start)
         return response
@@ -195,8 +199,8 @@ final class S3Client: Sendable {
         return failure
     }
 
-    private func failure(_ status: Int, _ fields: HTTPFields, _ body: [UInt8]) -> S3Failure {
-        let failure = S3Failure(status: status, body: body)
+    private func failure(_ status: Int, _ fields: HTTPFields, _ body: [UInt8], _ request: S3Request) -> S3Failure {
+        let failure = S3Failure(status: status, body: body, isHead: request.method == "HEAD")
         if failure.code == "RequestTimeTooSkewed", let text = fields["Date"], let date = HTTPDate.parse(text) {
             skew.withLock { $0 = Double(date) - clock.now.timeIntervalSince1970 }
         }

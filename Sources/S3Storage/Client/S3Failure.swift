@@ -45,14 +45,16 @@ struct S3Failure: Error, Sendable, CustomStringConvertible {
     static let endlessList = S3Failure(.refused, "the store returned a list without an end")
 
     /// Interprets a response that is not a success.
-    init(status: Int, body: [UInt8]) {
+    ///
+    /// An answer to a HEAD has no code, and S3 gives it status 400 if the token has expired.
+    init(status: Int, body: [UInt8], isHead: Bool = false) {
         let document = XMLNode.parse(body)
         // An error in a response with status 200 (CompleteMultipartUpload) is the root or in a list.
         let error = document?.name == "Error" ? document : document?.all("Error").first
         let code = error?["Code"]
         let text = error?["Message"] ?? ""
         self.init(
-            Self.kind(status, code),
+            isHead && status == 400 ? .denied : Self.kind(status, code),
             text.isEmpty ? "the store responded with status \(status)" : String(text.prefix(300)),
             status: status,
             code: code.map { String($0.prefix(80)) }
@@ -77,6 +79,10 @@ struct S3Failure: Error, Sendable, CustomStringConvertible {
             // Bytes were changed during the transfer.
             "BadDigest":
             return .away
+        // S3 answers these with status 400.
+        case "ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired", "RequestExpired",
+            "AuthorizationHeaderMalformed":
+            return .denied
         default: break
         }
         switch status {
@@ -92,10 +98,7 @@ struct S3Failure: Error, Sendable, CustomStringConvertible {
     var isTransient: Bool { kind == .away }
 
     /// Whether other or newer credentials may help.
-    var isAboutCredentials: Bool {
-        kind == .denied
-            || ["ExpiredToken", "InvalidToken", "TokenRefreshRequired", "ExpiredTokenException"].contains(code)
-    }
+    var isAboutCredentials: Bool { kind == .denied }
 
     /// The error for an upload.
     ///

@@ -153,10 +153,10 @@ enum UGCDocuments {
 
     /// An error of this server: clients try again, and their other host.
     static func unavailable() -> Response {
-        JSONResponse.response(
-            503,
-            Envelope<Nothing>(code: 503, message: "ugc upload | the server cannot do this now; try again", data: nil)
-        )
+        let message = "ugc upload | the server cannot do this now; try again"
+        var response = JSONResponse.response(503, Envelope<Nothing>(code: 503, message: message, data: nil))
+        response.fields["Retry-After"] = "5"
+        return response
     }
 
     /// The response to a report of an SDK, which ignores it.
