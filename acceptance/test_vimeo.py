@@ -6,6 +6,8 @@ import os
 import re
 import socket
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -769,6 +771,29 @@ def test_pyvimeo_adds_a_picture_and_a_text_track(server, make_file, version):
     uploads = API(server.url, server.admin_key).get("/v1/uploads", params={"limit": 10}).json()["uploads"]
     states = {one["state"] for one in uploads if one["metadata"].get("vimeo_uri", "").startswith(uri)}
     assert states == {"terminated"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("pictures", {}),
+        ("texttracks", {"type": "captions", "language": "en", "name": "t"}),
+        ("versions", {"file_name": "a.mp4", "upload": {"approach": "tus", "size": 5}}),
+    ],
+)
+def test_no_video_has_more_than_a_hundred_of_a_kind(server, client, kind, body):
+    """However many are added at once; each has an id of its own."""
+    uri = client.create(0)["uri"]
+    with ThreadPoolExecutor(16) as pool:
+        made = list(pool.map(lambda _: client("POST", f"{uri}/{kind}", json=body), range(130)))
+    statuses = Counter(answer.status_code for answer in made)
+    assert statuses == {201: 100, 403: 30}, statuses
+    uris = [answer.json()["uri"] for answer in made if answer.status_code == 201]
+    assert len(set(uris)) == 100
+    listed = client("GET", f"{uri}/{kind}?per_page=100").json()
+    # The video itself is its first version.
+    own = 1 if kind == "versions" else 0
+    assert listed["total"] == 100 + own
 
 
 def test_pictures_as_other_clients_send_them(server, client):

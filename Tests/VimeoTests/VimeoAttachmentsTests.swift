@@ -368,6 +368,23 @@ struct VimeoAttachmentsTests {
         #expect(try await Self.content(bench, entry) == [1, 2])
     }
 
+    @Test("of many versions that are added at once each answer has its own")
+    func versionsAtOnce() async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        bench.state.plan.pause { await Task.yield() }
+        let caller = bench.caller()
+        let ids = try await withThrowingTaskGroup(of: UploadID?.self) { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    try await bench.uploads.addVersion("v.mp4", size: 3, to: entry, by: caller).versions.last?.upload.id
+                }
+            }
+            return try await group.reduce(into: Set<UploadID?>()) { $0.insert($1) }
+        }
+        #expect(ids.count == 20 && !ids.contains(nil))
+    }
+
     @Test("too many requests that send bytes of one picture are refused, and leave nothing")
     func mostComing() async throws {
         let bench = try VimeoBench()

@@ -170,7 +170,11 @@ struct VimeoUploads: Sendable {
             try? await uploads.end(upload.id.text)
             throw error
         }
-        guard let entry = try await library.entry(video.id, of: video.user) else { throw VimeoFailure.notFound }
+        guard var entry = try await library.entry(video.id, of: video.user),
+            let own = entry.versions.lastIndex(where: { $0.upload.id == upload.id })
+        else { throw VimeoFailure.notFound }
+        // Other requests may have added theirs since.
+        entry.versions.removeSubrange((own + 1)...)
         return entry
     }
 
