@@ -15,7 +15,7 @@ extension SettingsCatalog {
             let equals = argument.firstIndex(of: "=")
             let flag = String(argument[..<(equals ?? argument.endIndex)])
             guard flag.hasPrefix("--"), flags[flag] != nil else {
-                problems.append(flags.unknown(flag))
+                problems.append(flags.unknown(Self.name(flag, at: arguments.count - rest.count)))
                 // The value of that flag, or words of the same mistake. It can be a secret, so it is not repeated.
                 while equals == nil, let next = rest.first, !next.hasPrefix("-") { rest = rest.dropFirst() }
                 continue
@@ -32,6 +32,12 @@ extension SettingsCatalog {
         }
         guard problems.isEmpty else { throw SettingsProblems(problems: problems) }
         return values
+    }
+
+    /// What can be shown of an argument that is no flag: its name, and nothing that can be a value, and so a secret.
+    private static func name(_ argument: String, at position: Int) -> String {
+        guard argument.hasPrefix("-") else { return "argument \(position)" }
+        return String(argument.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "-_.".contains($0)) })
     }
 }
 

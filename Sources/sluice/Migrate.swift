@@ -18,18 +18,22 @@ struct Migrate: AsyncParsableCommand {
             """
     )
 
-    enum StateSource: String, ExpressibleByArgument, CaseIterable { case sqlite }
-    enum MediaSource: String, ExpressibleByArgument, CaseIterable { case disk }
-    enum Target: String, ExpressibleByArgument, CaseIterable { case postgres, s3 }
+    enum Place: String, ExpressibleByArgument {
+        case sqlite, disk, postgres, s3
+        /// Anything else. A refusal does not repeat it: it can be a URL with a password.
+        case other
 
-    @Option(help: "Current state database: sqlite, in the data directory.")
-    var from: StateSource?
+        init(argument: String) { self = Self(rawValue: argument) ?? .other }
+    }
 
-    @Option(help: "Current storage: disk, in the data directory.")
-    var media: MediaSource?
+    @Option(help: "Current state database: sqlite, in the data directory.", completion: .list(["sqlite"]))
+    var from: Place?
 
-    @Option(help: "Destination: postgres for the state, s3 for the bytes.")
-    var to: Target
+    @Option(help: "Current storage: disk, in the data directory.", completion: .list(["disk"]))
+    var media: Place?
+
+    @Option(help: "Destination: postgres for the state, s3 for the bytes.", completion: .list(["postgres", "s3"]))
+    var to: Place
 
     @Flag(help: "Discard the result of an unfinished state migration and start again.")
     var restart = false
