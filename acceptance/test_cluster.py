@@ -11,15 +11,18 @@ from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import BotoCoreError
-from test_clients import CLIENTS, run_client
 
 from harness import clock, object_client
 from harness import faulty_store as faults
 from harness.api import API, TUS, patch_fields, path_of, upload_id
+from harness.daemon import free_port
 from harness.data import KIB, MIB, content, digest_and_size, write_file
 from harness.draft import Client
+from harness.origin import Origin
 from harness.relay import PART, Cluster
+from harness.vimeo import Plain
 from harness.wire import Closed, Wire, until
+from test_clients import CLIENTS, run_client
 
 
 @pytest.fixture
@@ -435,6 +438,56 @@ def test_clocks_can_differ(make_cluster):
         for node in cluster.nodes:
             assert API(node.url).get(node.url + link.json()["url"].removeprefix(cluster.url)).status_code == 200
     assert_whole(cluster, url, data)
+
+
+def test_what_one_node_made_another_takes_whose_clock_is_an_hour_off(make_cluster):
+    """Times of what is made, expiry, revocations, quotas and claims of work are by the database's clock."""
+    listening = [{"SLUICE_OBJECT_LISTEN": f"127.0.0.1:{free_port()}"} for _ in range(3)]
+    each = {0: listening[0], 1: listening[1] | clock.shifted(3600), 2: listening[2] | clock.shifted(-3600)}
+    settings = {"SLUICE_UPLOADS_EXPIRE_AFTER": "30m", "SLUICE_PULL_ALLOW": "127.0.0.0/8"}
+    cluster = make_cluster(environment=settings | {"SLUICE_OBJECT_BUCKETS": "uploads"}, each=each)
+    kept = path_of(cluster.api.created(1000))
+    # A start sweeps.
+    cluster.nodes[1].stop()
+    cluster.nodes[1].start()
+    nodes = [cluster.direct(number) for number in range(3)]
+    until(lambda: "\nsluice_sweeps_total 0\n" not in nodes[1].get("/metrics").text, timeout=60)
+    assert [node.head(node.url + kept).headers["Upload-Offset"] for node in nodes] == ["0"] * 3
+    assert nodes[0].request("PUT", "/v1/quota/subjects/quota", json={"periodUploads": 2}).status_code == 200
+
+    def minted(node, subject, **wanted):
+        answer = node.post("/v1/tus/tokens", {"subject": subject, "expiresIn": 600} | wanted)
+        assert answer.status_code == 201, answer.text
+        return answer.json()["token"]
+
+    def statuses(token):
+        return [node.create(10, key=token).status_code for node in nodes]
+
+    for number, maker in enumerate(nodes):
+        assert statuses(minted(maker, "anna")) == [201] * 3
+        assert statuses(minted(maker, "anna", oneTime=True)) == [201, 403, 403]
+        key = maker.post("/v1/keys", {"name": "k", "scopes": ["upload"], "expiresIn": 600}).json()["secret"]
+        assert statuses(key) == [201] * 3
+        for other, revoker in enumerate(nodes):
+            subject = f"{number}-{other}"
+            token = minted(maker, subject)
+            vimeo = maker.post("/v1/vimeo/tokens", {"subject": subject}).json()["access_token"]
+            assert revoker.post("/v1/revocations", {"subject": subject}).status_code == 201
+            until(lambda token=token: statuses(token) == [401] * 3)
+            assert [Plain(node, vimeo)("GET", "/me").status_code for node in cluster.nodes] == [401] * 3
+            until(lambda maker=maker, subject=subject: statuses(minted(maker, subject)) == [201] * 3)
+        client = object_client.client(cluster.nodes[number].object_url, cluster.nodes[number].pair())
+        client.put_object(Bucket="uploads", Key=f"k{number}", Body=b"x")
+    quotas = [node.create(10, key=minted(node, "quota")).status_code for node in nodes]
+    assert quotas == [201, 201, 429]
+    origin = Origin()
+    try:
+        origin.add("/a", b"a")
+        for node in nodes:
+            pull = node.post("/v1/media/pull", {"url": origin.url + "/a"}).json()["id"]
+            until(lambda pull=pull: nodes[0].upload(pull)["state"] == "completed", timeout=60)
+    finally:
+        origin.close()
 
 
 # Continuous failures

@@ -1,5 +1,6 @@
 """Quotas and policies: what is reserved, adjusted and released, and that no user gets more than the quota."""
 
+import contextlib
 import hashlib
 import random
 import threading
@@ -11,6 +12,8 @@ import requests
 from harness.api import API, TUS, checksum, field_problem, problem, tus_error, tus_patch, upload_id
 from harness.daemon import free_port
 from harness.data import KIB, MIB, content, sha256
+from harness.vimeo import Plain
+from harness.vimeo import token as vimeo_token
 from harness.wire import Wire, head, until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(600)
@@ -405,6 +408,54 @@ def test_what_a_quota_refuses_is_no_upload_of_the_period(server, api, user, way,
         assert WAYS[way](server, one).status_code in (200, 201)
         assert one.quota["used"]["periodUploads"] == number + 1
     assert WAYS[way](server, one).status_code in (403, 429)
+
+
+def draft_in_chunks(server, one):
+    """The final answer to a whole file in one request of the IETF draft without a length, and the URL of its 104."""
+    fields = [("Authorization", f"Bearer {one.token}"), ("Content-Type", "video/mp4"), ("Transfer-Encoding", "chunked")]
+    fields += [("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?1")]
+    with Wire(server.address) as wire:
+        wire.send(head("POST", "/files", fields))
+        # None, if it is refused at once.
+        url = None
+        with contextlib.suppress(OSError):
+            for piece in PIECES:
+                wire.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+            wire.send(b"0\r\n\r\n")
+        while (reply := wire.reply("POST", skip_interim=False)).status < 200:
+            url = url or reply["Location"]
+        return reply.status, url
+
+
+def test_the_draft_with_interim_responses_and_a_quota(server, api, user):
+    one = user(periodUploads=2, storedBytes=250)
+    for _ in range(3):
+        status, url = draft_in_chunks(server, one)
+        assert status in (403, 429) and url
+        assert api.upload(upload_id(url))["state"] == "terminated"
+        assert one.quota["used"]["periodUploads"] == 0
+    one.limit(periodUploads=2)
+    assert [draft_in_chunks(server, one)[0] for _ in range(3)] == [201, 201, 429]
+
+
+def test_pictures_that_a_quota_refuses_are_no_uploads_of_the_period(server, api, user):
+    one = user()
+    client = Plain(server, vimeo_token(server, one.name))
+    uri = client.create(0)["uri"]
+    one.limit(storedBytes=250, periodUploads=one.quota["used"]["periodUploads"] + 2)
+    before = one.quota["used"]["periodUploads"]
+    links = [client("POST", f"{uri}/{kind}", json=body).json()["link"] for kind, body in ATTACHED * 2]
+    for link in links:
+        answer = requests.put(link, data=iter(PIECES), timeout=60)
+        assert answer.status_code in (403, 429), answer.text
+        until(lambda: one.quota["used"]["openUploads"] == 0)
+        assert one.quota["used"]["periodUploads"] == before
+    one.limit(periodUploads=before + 2)
+    assert [requests.put(link, data=iter(PIECES), timeout=60).status_code for link in links[:3]] == [200, 200, 403]
+    assert one.quota["used"]["periodUploads"] == before + 2
+
+
+ATTACHED = [("pictures", {}), ("texttracks", {"type": "captions", "language": "en", "name": "t"})]
 
 
 @pytest.mark.parametrize("vendor", ["aliyun", "tencent"])
