@@ -2,9 +2,11 @@
 
 import base64
 import hashlib
+import hmac
 import io
 import re
 import socket
+from email.utils import formatdate
 
 import alibabacloud_oss_v2 as oss_v2
 import oss2
@@ -18,6 +20,7 @@ from harness.minio_go import MinioGo
 from harness.object_client import ObjectServer, minted
 from harness.object_clients.base import DOMAINS
 from harness.object_clients.calls import DIALECTS, COSCalls, OSS4Calls, OSSCalls, refusal
+from harness.wire import Wire, head
 
 BUCKET = "media-1250000000"
 ACTIONS = ["upload", "read", "delete"]
@@ -519,6 +522,43 @@ def test_cos_reads_what_no_bucket_has(gateway, make):
         cos.delete_bucket_origin,
     ):
         delete(BUCKET)
+
+
+def test_sdks_in_c_delete_several_objects(make):
+    # Their curl calls all content of a POST a form, and the bucket is in the host: nothing else is in the path.
+    form = "application/x-www-form-urlencoded"
+    cos, oss = make(COSCalls), make(OSSCalls)
+    for number in range(3):
+        cos.put(f"{cos.prefix}{number}", b"a")
+    named = {"Object": [{"Key": f"{cos.prefix}{number}"} for number in range(2)]}
+    answer = cos.cos.delete_objects(BUCKET, Delete=named, ContentType=form)
+    assert len(answer["Deleted"]) == 2
+    answer = oss.oss.batch_delete_objects([f"{oss.prefix}2"], headers={"Content-Type": form})
+    assert answer.deleted_keys == [f"{oss.prefix}2"]
+    assert [one.key for one in oss.oss.list_objects(oss.prefix).object_list] == []
+
+
+@pytest.mark.parametrize("more", [0, 1, -1])
+def test_the_oss_sdk_in_c_sends_a_length_beside_chunks(gateway, more):
+    """The chunks alone count, and the connection ends: nothing behind them is a request."""
+    identifier, secret = gateway.pair()
+    key, kind = f"c/{more}", "application/octet-stream"
+    date = formatdate(usegmt=True)
+    text = f"PUT\n\n{kind}\n{date}\n/{BUCKET}/{key}"
+    signature = base64.b64encode(hmac.digest(secret.encode(), text.encode(), "sha1")).decode()
+    start = (
+        f"PUT /{BUCKET}/{key} HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: aliyun-sdk-c/3.11.2(Compatible Unknown)\r\n"
+        f"Accept: */*\r\nTransfer-Encoding: chunked\r\nContent-Length: {14 + more}\r\nContent-Type: {kind}\r\n"
+        f"Date: {date}\r\nAuthorization: OSS {identifier}:{signature}\r\n\r\n"
+    )
+    host, _, port = gateway.object_url.rpartition("//")[2].partition(":")
+    with Wire((host, int(port))) as wire:
+        wire.send(start.encode() + b"e\r\ntest oss c sdk\r\n0\r\n\r\n" + head("GET", "/"))
+        answer = wire.reply()
+        assert answer.status == 200, answer
+        assert answer["connection"] == "close"
+        assert wire.rest() == b""
+    assert gateway.client().get_object(Bucket=BUCKET, Key=key)["Body"].read() == b"test oss c sdk"
 
 
 def test_cos_appends(cos):

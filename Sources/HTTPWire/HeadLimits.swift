@@ -11,6 +11,11 @@ package struct HeadLimits: Sendable, Equatable {
     /// `Content-Length: 3000000.0`, and `Content-Length: 0` beside `Transfer-Encoding: chunked`. Both have one meaning,
     /// but an intermediary may refuse them.
     package var lenientPath: String?
+    /// Whether a `Content-Length` beside `Transfer-Encoding: chunked` is accepted and not believed (RFC 9112 §6.1).
+    ///
+    /// The chunks alone say where the content ends, and the connection is closed after the response. OSS's SDK in C sends
+    /// both.
+    package var allowsLengthOfChunked = false
 
     package init(
         maximumRequestLine: Int = 8192,

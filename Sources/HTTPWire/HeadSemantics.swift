@@ -40,13 +40,18 @@ struct HeadSemantics: Sendable {
     ///
     /// - Parameters:
     ///   - version: Of the request.
+    ///   - allowsBoth: See `HeadLimits.allowsLengthOfChunked`.
     ///   - isLenient: See `HeadLimits.lenientPath`.
     /// - Returns: What the fields say.
     /// - Throws: `HeadFailure`.
-    func conclude(version: HTTPVersion, isLenient: @autoclosure () -> Bool = false) throws(HeadFailure) -> Meaning {
+    func conclude(
+        version: HTTPVersion,
+        allowsBoth: Bool,
+        isLenient: @autoclosure () -> Bool
+    ) throws(HeadFailure) -> Meaning {
         // RFC 9112 §3.2.
         guard hasHost || version == .http1_0 else { throw HeadFailure(400, "no Host field") }
-        let framing = try framing(version: version, isLenient)
+        let framing = try framing(version: version, allowsBoth, isLenient)
         if version == .http1_1, expectation == .other {
             throw HeadFailure(417, "expectation other than 100-continue")  // RFC 9110 §10.1.1
         }
@@ -62,11 +67,15 @@ struct HeadSemantics: Sendable {
     }
 
     /// RFC 9112 §6.1 and §6.3.
-    private func framing(version: HTTPVersion, _ isLenient: () -> Bool) throws(HeadFailure) -> BodyFraming {
+    private func framing(
+        version: HTTPVersion,
+        _ allowsBoth: Bool,
+        _ isLenient: () -> Bool
+    ) throws(HeadFailure) -> BodyFraming {
         guard !hasFraction || isLenient() else { throw HeadFailure(400, "Content-Length is not a number") }
         guard codings != .none else { return contentLength.map(BodyFraming.length) ?? .none }
         guard version == .http1_1 else { throw HeadFailure(400, "Transfer-Encoding in HTTP/1.0") }
-        guard contentLength == nil || contentLength == 0 && isLenient() else {
+        guard contentLength == nil || allowsBoth || contentLength == 0 && isLenient() else {
             throw HeadFailure(400, "both Transfer-Encoding and Content-Length")
         }
         switch codings {

@@ -131,6 +131,7 @@ package struct RequestHeadParser: Sendable {
         guard let line = progress.line else { return nil }
         let meaning = try progress.semantics.conclude(
             version: line.version,
+            allowsBoth: limits.allowsLengthOfChunked,
             isLenient: limits.lenientPath.map(line.target.rawPath.hasPrefix) ?? false
         )
         let parsed = ParsedHead(

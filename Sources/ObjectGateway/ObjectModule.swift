@@ -149,6 +149,7 @@ package struct ObjectModule: GatewayModule {
     ) throws(StartFailure) -> HTTPServer {
         let address: SocketAddress
         var configuration = context.serverConfiguration
+        configuration.head.allowsLengthOfChunked = true
         if context.settings.object.expectsProxyHeader {
             configuration.proxyHeaderPeers = context.publicURL.trustedProxies
         }

@@ -38,6 +38,30 @@ struct LenientHeadTests {
         }
     }
 
+    @Test("a length beside chunks is accepted where that is allowed: chunks count, and the connection ends")
+    func both() {
+        var limits = HeadLimits()
+        limits.allowsLengthOfChunked = true
+        func outcome(_ fields: String) -> HeadOutcome {
+            HeadOutcome.of("PUT /b/k HTTP/1.1\r\nHost: a\r\n\(fields)\r\n\r\n", limits: limits)
+        }
+        for fields in [
+            "Transfer-Encoding: chunked\r\nContent-Length: 5", "Content-Length: 5\r\nTransfer-Encoding: chunked",
+            "Content-Length: 0\r\nTransfer-Encoding: chunked",
+        ] {
+            #expect(Self.framing(outcome(fields)) == .chunked)
+            #expect(Self.keepsAlive(outcome(fields)) == false)
+        }
+        for fields in [
+            "Content-Length: 5\r\nTransfer-Encoding: identity", "Content-Length: 5\r\nTransfer-Encoding: chunked, gzip",
+            "Content-Length: 5\r\nContent-Length: 5\r\nTransfer-Encoding: chunked",
+            "Content-Length: 5.0\r\nTransfer-Encoding: chunked",
+        ] {
+            #expect(outcome(fields).status == 400, "\(fields)")
+        }
+        #expect(outcome("Content-Length: 5\r\nTransfer-Encoding: gzip, chunked").status == 501)
+    }
+
     @Test(
         "what has two meanings is refused there, too",
         arguments: [

@@ -189,6 +189,8 @@ struct TokenCallTests {
             ("GET", "/", []), ("GET", "/?list-type=2", []), ("POST", "/bucket", [("X-TC-Action", "x")]),
             ("PUT", "/", [("X-TC-Action", "x")]), ("OPTIONS", "/", [("x-acs-action", "x")]),
             ("POST", "/?delete", [("Content-Type", "application/xml")]),
+            // As curl sends it for SDKs in C.
+            ("POST", "/?delete", [("Content-Type", "application/x-www-form-urlencoded")]),
             ("POST", "/", [("Content-Type", "multipart/form-data; boundary=x")]),
             ("GET", "/?OSSAccessKeyId=x&Signature=y", []), ("GET", "/?q-ak=x", []), ("GET", "/k?SecretId=x", []),
             ("GET", "/", [("Authorization", "AWS4-HMAC-SHA256 Credential=x")]),
