@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import BotoCoreError
+from test_clients import CLIENTS, run_client
 
 from harness import clock, object_client
 from harness import faulty_store as faults
@@ -22,7 +23,6 @@ from harness.origin import Origin
 from harness.relay import PART, Cluster
 from harness.vimeo import Plain
 from harness.wire import Closed, Wire, until
-from test_clients import CLIENTS, run_client
 
 
 @pytest.fixture

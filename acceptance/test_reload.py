@@ -8,6 +8,7 @@ import threading
 import pytest
 import requests
 import yaml
+from test_limits import COUNTED, ask, refused
 
 from harness.api import API, TUS, upload_id
 from harness.data import content, sha256
@@ -15,7 +16,6 @@ from harness.objects import ObjectStore
 from harness.receiver import Receiver
 from harness.server import BINARY
 from harness.wire import until
-from test_limits import COUNTED, ask, refused
 
 PAGE = "https://app.example.com"
 
