@@ -43,6 +43,7 @@ let package = Package(
     targets: [
         // The bottom: C shims.
         .target(name: "CSystem", path: "Sources/C/CSystem"),
+        .target(name: "CDescriptors", path: "Sources/C/CDescriptors"),
         .target(name: "COpenAPI", path: "Sources/C/COpenAPI"),
         .target(
             name: "CVersion",
@@ -343,8 +344,8 @@ let package = Package(
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "Gateway", "Administration", "GatewayKit", "Migration", "ObjectGateway", "RESTKit", "SettingsKit",
-                "Stores", "Telemetry", "TencentVOD", "UploadModel", "UploadCore",
+                "CDescriptors", "Gateway", "Administration", "GatewayKit", "Migration", "ObjectGateway", "RESTKit",
+                "SettingsKit", "Stores", "Telemetry", "TencentVOD", "UploadModel", "UploadCore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings,

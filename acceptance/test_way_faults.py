@@ -3,16 +3,18 @@
 Whoever uploads is refused for a while, in the form of the dialect; nothing half is stored; afterwards the same works.
 """
 
+import contextlib
 import os
 import resource
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
 
 from harness import faulty_store as faults
 from harness import object_client, ways
-from harness.api import OFFSET_TYPE, TUS
+from harness.api import API, OFFSET_TYPE, TUS
 from harness.daemon import free_port
 from harness.data import KIB, MIB, content
 from harness.disk import small, take_all
@@ -21,6 +23,7 @@ from harness.object_client import ObjectServer
 from harness.origin import Origin
 from harness.relay import SETTINGS as RELAY
 from harness.relay import new_secret
+from harness.server import Server
 from harness.ways import BUCKET, COMPANION, File, Refused, World
 from harness.wire import Wire, until
 
@@ -32,6 +35,7 @@ SETTINGS = {
 }
 PNG = b"\x89PNG\r\n\x1a\n"
 STORE = "way-faults"
+BUSY = "way-faults-busy"
 FILE = File(PNG + content(100, 1))
 LARGE = File(PNG + content(MIB, 2))
 ALWAYS = float("inf")
@@ -207,6 +211,46 @@ def test_few_descriptors(with_database, store, postgres, way, drops):
     subject = f"u{world.next()}"
     way.send(world, way.mint(world, subject, FILE), FILE)
     assert_stored(world, subject, FILE)
+
+
+def test_a_busy_gateway_without_a_descriptor_goes_on(rgw, postgres, tmp_path):
+    """libdispatch ends a process that cannot open a file while work waits for a thread; it looks each second."""
+    settings = RELAY | rgw.settings(rgw.url, BUSY) | {"SLUICE_S3_RETRY_TIME": "1s"}
+    settings |= {"SLUICE_DATABASE_URL": postgres.make_database(), "SLUICE_MASTER_SECRET": new_secret()}
+    server = Server(tmp_path / "data", environment=settings).start()
+    pid = server.pid
+    key = ("Authorization", f"Bearer {server.admin_key}")
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    over = threading.Event()
+
+    def send(wire):
+        with contextlib.suppress(OSError):
+            while not over.is_set():
+                reply = wire.exchange("PUT", "/v1/media/a", [key, ("Content-Length", 5)], b"hello")
+                assert reply.status in (201, 503), reply
+                if reply["connection"] == "close":
+                    return
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(rgw.wipe, BUSY)
+        stack.callback(server.kill)
+        wires = [stack.enter_context(Wire(server.address)) for _ in range(48)]
+        for wire in wires:
+            assert wire.exchange("GET", "/healthz").status == 200
+        health = wires.pop()
+        with ThreadPoolExecutor(len(wires)) as pool:
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
+            try:
+                sent = [pool.submit(send, wire) for wire in wires]
+                over.wait(8)
+                assert health.exchange("GET", "/healthz").status == 200
+            finally:
+                over.set()
+                resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+            for one in sent:
+                one.result()
+        assert server.process.poll() is None
+        until(lambda: API(server.url).get("/readyz").status_code == 200)
 
 
 @pytest.fixture(scope="module")

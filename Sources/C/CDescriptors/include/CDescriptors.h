@@ -1,0 +1,4 @@
+#ifndef SLUICE_CDESCRIPTORS_H
+#define SLUICE_CDESCRIPTORS_H
+// Nothing to call: see Descriptors.c.
+#endif
