@@ -283,3 +283,22 @@ def test_depth_costs_no_more_than_length(gateway, place):
     flat = json.dumps("x" * (len(deep) - 2))
     cost(flat)
     assert cost(deep) < 5 + 5 * cost(flat)
+
+
+@pytest.mark.parametrize("place", ["parts of Companion", "UploadInfoList", "policy of a session"])
+@pytest.mark.parametrize(
+    "deep", ["[" * 500 + "]" * 500, "[" * 25 + "[]," * 300 + "[]" + "]" * 25], ids=["deep", "wide"]
+)
+def test_what_is_signed_costs_no_more_than_its_length(gateway, place, deep):
+    """Whether it is taken or refused."""
+    text, call = PLACES[place]
+
+    def cost(inner):
+        before = gateway.cpu_seconds()
+        for _ in range(10):
+            call(gateway, text.replace("§", inner))
+        return gateway.cpu_seconds() - before
+
+    flat = json.dumps("x" * (len(deep) - 2))
+    cost(flat)
+    assert cost(deep) < 2 + 5 * cost(flat)
