@@ -1,6 +1,7 @@
 internal import GatewayKit
 internal import HTTPServer
 internal import HTTPWire
+internal import Operations
 internal import Foundation
 internal import RESTKit
 internal import UploadModel
@@ -16,19 +17,22 @@ struct GatewayHandler: RequestHandler {
     private let hooks: HookContext?
     /// `nil` for the root.
     private let basePath: BasePath?
+    private let publicURL: PublicURL
 
     init(
         modules: [any GatewayModule],
         table: ClaimTable,
         cors: CORSPolicy,
         hooks: HookContext?,
-        basePath: BasePath?
+        basePath: BasePath?,
+        publicURL: PublicURL
     ) {
         self.modules = modules
         self.table = table
         self.cors = cors
         self.hooks = hooks
         self.basePath = basePath
+        self.publicURL = publicURL
     }
 
     func respond(to request: Request) async -> Response {
@@ -111,6 +115,7 @@ struct GatewayHandler: RequestHandler {
             response = problem.response(requestID: request.id)
             response.trace.route = template
         case .notFound:
+            if let page = StartPage.response(to: request, publicURL) { return page }
             response = Problem(404, "not_found", "nothing is served at this path; /openapi.yaml lists all paths")
                 .response(requestID: request.id)
         }

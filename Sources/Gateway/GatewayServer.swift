@@ -90,7 +90,8 @@ package struct GatewayServer: Sendable {
             table: table,
             cors: context.cors,
             hooks: parts.hooks,
-            basePath: gateway.basePath
+            basePath: gateway.basePath,
+            publicURL: context.publicURL
         )
         do throws(SystemError) {
             server = try HTTPServer(

@@ -40,13 +40,6 @@ struct OperationsAPI: Sendable {
                     )
                 }
             },
-            Route(.get, "/") { request, _ in
-                guard StartPage.isWanted(by: request) else {
-                    let text = "nothing is served at this path; /openapi.yaml lists all paths"
-                    return Problem(404, "not_found", text).response(requestID: request.id)
-                }
-                return StartPage.response(publicURL.base(for: request))
-            },
             Route(.get, "/openapi.yaml") { request, _ in
                 // Browsers show text, and store what they do not know.
                 let type = StartPage.isWanted(by: request) ? "text/plain; charset=utf-8" : "application/yaml"

@@ -1,17 +1,30 @@
-internal import HTTPWire
+package import HTTPWire
+package import RESTKit
 
 /// What a browser shows at the root: what this is, and where to go.
-enum StartPage {
+package enum StartPage {
     /// Whether a request comes from somebody who looks at the response in a browser.
     static func isWanted(by request: Request) -> Bool {
         AcceptHeader(request.head.fields["Accept"]).prefers("text/html", over: "application/json")
     }
 
-    /// The page.
+    /// The page, for a request for which nothing else is served.
     ///
+    /// It is no route: other methods and other clients get what they get at any path without one.
+    ///
+    /// - Parameters:
+    ///   - request: Below the base path.
+    ///   - publicURL: How clients reach this server.
+    /// - Returns: `nil` if the request is for something else, or not of a browser.
+    package static func response(to request: Request, _ publicURL: PublicURL) -> Response? {
+        guard request.head.method == .get, request.head.target.segments == [""], isWanted(by: request) else {
+            return nil
+        }
+        return response(publicURL.base(for: request))
+    }
+
     /// - Parameter url: Of the gateway, without a slash at its end; part of it can come from the client.
-    /// - Returns: 200 with HTML.
-    static func response(_ url: String) -> Response {
+    private static func response(_ url: String) -> Response {
         Response(
             200,
             [
