@@ -23,7 +23,7 @@ package enum StartPage {
         return response(publicURL.base(for: request))
     }
 
-    /// - Parameter url: Of the gateway, without a slash at its end; part of it can come from the client.
+    /// 200 with the page; the URL of the gateway has no slash at its end, and part of it can come from the client.
     private static func response(_ url: String) -> Response {
         Response(
             200,
