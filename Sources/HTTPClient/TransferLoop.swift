@@ -48,6 +48,8 @@ final class TransferLoop: @unchecked Sendable {
     private let left: @Sendable (Transfer) -> Void
     private let inbox: Mutex<Inbox>
     private let multi: UnsafeMutableRawPointer?
+    /// Whether other threads can wake it; not if there was no free descriptor when it was created.
+    let wakesUp: Bool
     private let sockets = OpenSockets()
     /// Running attempts, by their easy handle.
     private var attempts: [UnsafeMutableRawPointer: RequestAttempt] = [:]
@@ -68,6 +70,7 @@ final class TransferLoop: @unchecked Sendable {
         self.left = left
         let multi = Self.isInitialized ? curl_multi_init() : nil
         self.multi = multi
+        wakesUp = multi.map { curl_multi_wakeup($0) == CURLM_OK } ?? false
         // Without memory for a multi handle, the client behaves like a closed one.
         inbox = Mutex(Inbox(isClosed: multi == nil, canWake: multi != nil))
         guard let multi else { return }
@@ -131,7 +134,7 @@ final class TransferLoop: @unchecked Sendable {
             let goesOn = resumeResponded()
             if finishEnded(multi) || goesOn { continue }
             // The maximum: libcurl's own timers end the wait earlier.
-            curl_multi_poll(multi, nil, 0, 60_000, nil)
+            curl_multi_poll(multi, nil, 0, wakesUp ? 60_000 : 20, nil)
         }
         stop(multi)
     }

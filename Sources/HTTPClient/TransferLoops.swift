@@ -115,6 +115,13 @@ final class TransferLoops: Sendable {
         let (share, rest) = settings.keptConnections.quotientAndRemainder(dividingBy: maximumThreads)
         let kept = share + (index < rest ? 1 : 0)
         let loop = TransferLoop(settings, keptConnections: kept) { [weak self] transfer in self?.left(index, transfer) }
+        if !loop.wakesUp,
+            let least = state.places.indices.min(by: { state.places[$0].transfers < state.places[$1].transfers })
+        {
+            // It would only look for work now and then; a later request tries again.
+            loop.close()
+            return least
+        }
         state.places.append(Place(loop: loop, kept: kept))
         return index
     }
