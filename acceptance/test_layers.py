@@ -29,7 +29,7 @@ LAYERS = [
     ["HTTPWire", "Transport", "Digests", "XMLText"],
     ["Bytes", "MetricsKit", "Tracing", "BuildVersion"],
     ["SystemIO"],
-    ["CSystem", "COpenSSL", "CCurl", "CPostgres", "COpenAPI", "CVersion"],
+    ["CSystem", "COpenSSL", "CCurl", "CPostgres", "COpenAPI", "CVersion", "CDescriptors"],
 ]
 RANK = {target: number for number, row in enumerate(LAYERS) for target in row}
 # Dialects translate: neither adapters nor sockets.
