@@ -35,6 +35,8 @@ SETTINGS = {
 }
 PNG = b"\x89PNG\r\n\x1a\n"
 STORE = "way-faults"
+# Its records are in another state.
+STORE_OF_DATABASE = "way-faults-database"
 BUSY = "way-faults-busy"
 FILE = File(PNG + content(100, 1))
 LARGE = File(PNG + content(MIB, 2))
@@ -170,11 +172,12 @@ def test_a_pull_waits_for_a_store_that_refuses_the_credentials(relayed, store, w
 def with_database(rgw, store, postgres, tmp_path_factory):
     """A gateway with its state in PostgreSQL, before the same store."""
     origin = Origin()
-    settings = SETTINGS | RELAY | rgw.settings(store.url, STORE) | {"SLUICE_S3_RETRY_TIME": "1s"}
+    settings = SETTINGS | RELAY | rgw.settings(store.url, STORE_OF_DATABASE) | {"SLUICE_S3_RETRY_TIME": "1s"}
     settings |= {"SLUICE_DATABASE_URL": postgres.make_database(), "SLUICE_MASTER_SECRET": new_secret()}
     with ObjectServer(tmp_path_factory.mktemp("both") / "data", free_port(), settings) as server:
         yield World(server, origin)
     origin.close()
+    rgw.wipe(STORE_OF_DATABASE)
 
 
 @pytest.mark.rows
