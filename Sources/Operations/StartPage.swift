@@ -3,7 +3,7 @@ package import RESTKit
 
 /// What a browser shows at the root: what this is, and where to go.
 package enum StartPage {
-    /// Whether a request comes from somebody who looks at the response in a browser.
+    /// Whether the client prefers HTML to JSON, as a browser does.
     static func isWanted(by request: Request) -> Bool {
         AcceptHeader(request.head.fields["Accept"]).prefers("text/html", over: "application/json")
     }

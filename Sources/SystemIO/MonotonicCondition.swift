@@ -5,7 +5,7 @@ internal import Glibc
 /// Foundation's `NSCondition` waits until a time of day: if the clock is set back by an hour, it waits an hour longer.
 ///
 /// Invariant for the pointers and for `@unchecked`: `init` initialises what they point to, and only pthreads uses it until `deinit` frees it.
-/// Nobody can be waiting then, as a thread that waits holds a reference to this object.
+/// No thread waits at that time, because a waiting thread holds a reference to this object.
 package final class MonotonicCondition: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)

@@ -1,6 +1,8 @@
 internal import Synchronization
 
-/// Peers of some kinds, which can be replaced while they are in use: everybody who has the list sees the change.
+/// A list of peers that can be replaced while it is in use.
+///
+/// All parts that share the list see the change.
 package final class PeerList: Sendable, ExpressibleByArrayLiteral {
     private let ranges: Mutex<[PeerRange]>
 
