@@ -3,15 +3,16 @@
 import contextlib
 import os
 import resource
+import signal
 
 import pytest
 
-from harness.api import API, OFFSET_TYPE, TUS, path_of
+from harness.api import API, OFFSET_TYPE, TUS, path_of, upload_id
 from harness.daemon import free_port
 from harness.object_client import BUCKET, ObjectServer
 from harness.vimeo import Plain
 from harness.vimeo import token as vimeo_token
-from harness.wire import Wire
+from harness.wire import Wire, until
 
 DRAFT = [("Upload-Draft-Interop-Version", "6"), ("Upload-Complete", "?1")]
 FORM = b"--b\r\nContent-Disposition: form-data; name=file; filename=f\r\n\r\nhello\r\n--b--\r\n"
@@ -102,3 +103,35 @@ def test_connections_leave_descriptors_for_files(tmp_path, make_server):
         assert wires[0].exchange("GET", "/healthz").status == 200
         fields = [*TUS.items(), ("Upload-Offset", 0), ("Content-Type", OFFSET_TYPE)]
         assert wires[0].exchange("PATCH", path_of(url), fields, b"hello").status == 204
+
+
+@pytest.mark.parametrize("is_over", [True, False], ids=["descriptors again", "no descriptor"])
+def test_a_gateway_that_had_no_descriptor_ends_when_asked(tmp_path, is_over):
+    """With bytes of an upload under way, which are kept."""
+    environment = {"SLUICE_TIMEOUTS_SHUTDOWN_GRACE": "1s"}
+    server = ObjectServer(tmp_path / "data", free_port(), environment).start()
+    try:
+        api = API(server.url, server.admin_key)
+        url = api.created(10)
+        with Wire(server.address) as idle, Wire(server.address) as upload:
+            assert idle.exchange("GET", "/healthz").status == 200
+            fields = [*TUS.items(), ("Upload-Offset", 0), ("Content-Type", OFFSET_TYPE), ("Content-Length", 10)]
+            upload.request("PATCH", path_of(url), fields)
+            upload.send(b"hello")
+            until(lambda: api.upload(upload_id(url))["offset"] == 5)
+            before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (3, before[1]))
+            # A new connection waits, and what needs a file is refused.
+            with Wire(server.address) as late:
+                late.request("GET", "/healthz")
+                assert idle.exchange("GET", "/healthz").status == 200
+                if is_over:
+                    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
+                server.process.send_signal(signal.SIGTERM)
+                # 0, and nothing of what libraries do without a descriptor.
+                server.stop()
+        server.start()
+        assert API(server.url, server.admin_key).offset(server.url + path_of(url)) == 5
+        server.stop()
+    finally:
+        server.kill()

@@ -263,6 +263,8 @@ def test_a_busy_gateway_without_a_descriptor_goes_on(rgw, postgres, tmp_path):
         with ThreadPoolExecutor(8) as pool:
             # Connections to the database are tried again after a while.
             until(lambda: list(pool.map(upload, range(40))) == [201] * 40)
+        # It ends as ever.
+        server.stop()
 
 
 @pytest.fixture(scope="module")

@@ -216,6 +216,18 @@ struct IdentityKeysTests {
         }
     }
 
+    @Test(
+        "keys that are not at an https URL are not asked for",
+        arguments: ["file:///etc/passwd", "http://192.0.2.1/keys", "/keys"]
+    )
+    func unsafeKeys(url: String) async throws {
+        try await withProvider { (provider, _, make) async throws in
+            provider.contents.withLock { $0.keysURL = url }
+            let error = await #expect(throws: IdentityKeys.Unavailable.self) { try await ids(make(nil), "a") }
+            #expect(error?.reason == "its configuration names keys that are not at an https URL")
+        }
+    }
+
     @Test("a remote provider cannot refer to this machine, and none to plain http")
     func urls() {
         for url in [

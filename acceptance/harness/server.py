@@ -33,6 +33,8 @@ class Server:
         self.prefix = list(prefix)
         self.log = Path(log) if log else self.data.parent / f"{self.data.name}.log"
         self.environment = self._environment(environment or {})
+        # Another version, for a while.
+        self.binary = BINARY
         self.process = None
         self.port = None
         self.scheme = None
@@ -57,12 +59,12 @@ class Server:
     # Life
 
     def start(self, timeout=20):
-        assert BINARY.exists(), f"{BINARY} is not there: build it, or set SLUICE_BINARY"
+        assert self.binary.exists(), f"{self.binary} is not there: build it, or set SLUICE_BINARY"
         self.lines = []
         ready = threading.Event()
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [*self.prefix, BINARY, "serve", *self.arguments],
+                [*self.prefix, self.binary, "serve", *self.arguments],
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

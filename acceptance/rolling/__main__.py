@@ -40,7 +40,7 @@ from harness.postgres import Postgres
 from harness.proxies import OBJECTS, UPLOADS, Proxy
 from harness.relay import SETTINGS, new_secret
 from harness.rgw import RGW
-from harness.server import ADMIN_KEY, Server
+from harness.server import ADMIN_KEY, BINARY, Server
 from harness.wire import until
 from soak.common import Log, Rate
 
@@ -249,7 +249,7 @@ CROWD = {Tuspy: 2, Phone: 3, Boto3: 2, Tencent: 1, Aliyun: 1, PyVimeo: 1, Backen
 class Site:
     """Three nodes with one store and one database below HAProxy."""
 
-    def __init__(self, folder, stack):
+    def __init__(self, folder, stack, before=None):
         store = stack.enter_context(RGW(folder / "store"))
         database = stack.enter_context(Postgres()).make_database()
         ports = free_ports(6)
@@ -273,7 +273,11 @@ class Site:
                 "SLUICE_OBJECT_LISTEN": f"127.0.0.1:{objects}",
             }
             log = folder / f"node{number}.log"
-            node = Server(folder / f"node{number}" / "data", environment=settings | own, log=log).start()
+            node = Server(folder / f"node{number}" / "data", environment=settings | own, log=log)
+            node.binary = before or node.binary
+            node.start()
+            # What it is restarted with.
+            node.binary = BINARY
             stack.callback(node.kill)
             self.nodes.append(node)
         self.pair = self.nodes[0].pair()
@@ -352,7 +356,7 @@ class Run:
         self.restarts = 0
         # How long it took.
         self.minutes = 0
-        self.site = Site(folder, stack)
+        self.site = Site(folder, stack, options.before)
 
     def run(self):
         clients = [kind(self, number) for kind, count in CROWD.items() for number in range(1, count + 1)]
@@ -416,6 +420,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=30, help="length of the load (default 30)")
     parser.add_argument("--restarts", type=int, help="end after so many restarts")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="of everything random")
+    parser.add_argument("--from", type=Path, dest="before", help="the program of the version before, which runs first")
     parser.add_argument("--json", type=Path, help="where to write counts and failures")
     options = parser.parse_args()
     for one in (signal.SIGTERM, signal.SIGHUP):

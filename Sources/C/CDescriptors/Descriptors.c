@@ -1,6 +1,7 @@
 // While work waits, libdispatch asks /proc each second which of its threads run, and ends the process where it cannot
 // open a file. In the program this is its `open` and its `close`: without a free descriptor it gets a standing one, which
-// says of each thread that it runs, and which stays open.
+// says of each thread that it runs, and which stays open. They are hidden: libdispatch is part of the program, and shared
+// libraries keep those of libc.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define HIDDEN __attribute__((visibility("hidden")))
 
 static int standing = -1;
 
@@ -30,7 +33,7 @@ static int is_of_thread(const char *path) {
     return sscanf(path, "/proc/%d/stat%n", &thread, &length) == 1 && length > 0 && path[length] == 0;
 }
 
-int open(const char *path, int flags, ...) {
+HIDDEN int open(const char *path, int flags, ...) {
     mode_t mode = 0;
     if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE) {
         va_list rest;
@@ -46,7 +49,7 @@ int open(const char *path, int flags, ...) {
     return result;
 }
 
-int close(int descriptor) {
+HIDDEN int close(int descriptor) {
     if (descriptor >= 0 && descriptor == standing) return 0;
     return (int)syscall(SYS_close, descriptor);
 }
