@@ -569,6 +569,22 @@ def test_the_oss_sdk_in_c_sends_a_length_beside_chunks(gateway, more):
     assert gateway.client().get_object(Bucket=BUCKET, Key=key)["Body"].read() == b"test oss c sdk"
 
 
+def test_oss_keeps_8_kib_of_user_metadata(oss):
+    """The SDK in C sends 5 KiB in its own tests; 8 KiB are the vendor's limit."""
+    key, longest = oss.prefix + "described", "a" * (8 * KIB - len("user-meta"))
+    oss.put(key, b"x", **{"x-oss-meta-user-meta": longest})
+    assert oss.head(key).headers["x-oss-meta-user-meta"] == longest
+    with pytest.raises(oss.refusals) as caught:
+        oss.put(key, b"y", **{"x-oss-meta-user-meta": longest + "a"})
+    assert oss.refusal(caught.value) == (400, "InvalidArgument")
+
+
+def test_oss_lists_no_parts_without_a_marker(oss):
+    upload = oss.create(oss.prefix + "k")
+    listed = oss.oss.list_parts(oss.prefix + "k", upload, max_parts=1)
+    assert (listed.parts, listed.is_truncated, listed.next_marker) == ([], False, "")
+
+
 def test_cos_appends(cos):
     key = cos.prefix + "appended"
     first = cos.cos.append_object(BUCKET, key, 0, b"abc")

@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from email.utils import formatdate
 
 import alibabacloud_oss_v2 as oss_v2
 import oss2
@@ -23,6 +24,7 @@ from harness.object_client import ObjectServer, minted
 from harness.object_clients.aliyun import REGION
 from harness.object_clients.calls import OSS4Calls, OSSCalls, refusal
 from harness.server import run
+from harness.wire import Wire
 
 BUCKET = "media-1250000000"
 DATA = content(70_003, seed=1)
@@ -144,6 +146,37 @@ def test_the_app_responds_to_each_completion(app, client, path):
     assert first.body == second.body and first.fields["webhook-id"] == second.fields["webhook-id"]
     assert first.form["size"] == str(100 * KIB + 3) and first.form["op"] == "CompleteMultipartUpload"
     assert client.get(key) == b"".join(parts)
+
+
+def test_the_sdk_in_c_completes_with_a_callback(app, gateway, path):
+    """Its document comes in chunks with a length beside them, as a form, after an interim response."""
+    identifier, secret = gateway.pair()
+    calls = OSSCalls(port(gateway), BUCKET, (identifier, secret, None))
+    key, kind = "c/parts", "application/x-www-form-urlencoded"
+    upload = calls.create(key)
+    tag = calls.oss.upload_part(key, upload, 1, b"test oss c sdk").etag
+    date, value = formatdate(usegmt=True), callback(app.url(path), "size=${size}&op=${operation}")
+    target = f"/{BUCKET}/{key}?uploadId={upload}"
+    text = f"POST\n\n{kind}\n{date}\nx-oss-callback:{value}\n{target}"
+    signature = base64.b64encode(hmac.digest(secret.encode(), text.encode(), "sha1")).decode()
+    document = (
+        '<?xml version="1.0" encoding="utf-8"?><CompleteMultipartUpload><Part><PartNumber>1</PartNumber>'
+        f"<ETag>&quot;{tag}&quot;</ETag></Part></CompleteMultipartUpload>\n"
+    ).encode()
+    with Wire(("127.0.0.1", port(gateway))) as wire:
+        wire.send(
+            f"POST {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: aliyun-sdk-c/3.11.2(Compatible Unknown)\r\n"
+            f"Accept: */*\r\nTransfer-Encoding: chunked\r\nContent-Length: {len(document)}\r\n"
+            f"x-oss-callback: {value}\r\nContent-Type: {kind}\r\nDate: {date}\r\n"
+            f"Authorization: OSS {identifier}:{signature}\r\nExpect: 100-continue\r\n\r\n"
+        )
+        assert wire.interim().status == 100
+        wire.send(b"%x\r\n%s\r\n0\r\n\r\n" % (len(document), document))
+        answer = wire.reply()
+    assert answer.status == 200 and json.loads(answer.body) == ANSWER, answer
+    (call,) = app.to(path)
+    assert call.form == {"size": "14", "op": "CompleteMultipartUpload"}
+    assert calls.get(key) == b"test oss c sdk"
 
 
 def test_resumable_upload_of_an_sdk_that_names_it_at_the_beginning(app, client, path, tmp_path):

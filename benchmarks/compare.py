@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import chunks
 import report
 import resident
 import servers
@@ -20,7 +21,7 @@ import tools
 import uploads
 from common import HERE, MEBIBYTE
 
-PARTS = ["upload", "parallel", "tls", "small", "mint", "idle", "start"]
+PARTS = ["upload", "parallel", "tls", "small", "append", "chunks", "mint", "idle", "start"]
 
 
 def parse_options():
@@ -28,6 +29,7 @@ def parse_options():
     parser.add_argument("--rounds", type=int, default=7, help="counted rounds (default 7)")
     parser.add_argument("--mebibytes", type=int, default=1024, help="size of an upload (default 1024)")
     parser.add_argument("--part-mebibytes", type=int, default=16, help="size of each of 64 uploads (default 16)")
+    parser.add_argument("--chunked-kibibytes", type=int, default=8192, help="size of each of `chunks` (default 8192)")
     parser.add_argument("--seconds", type=int, default=5, help="length of a round of small requests (default 5)")
     parser.add_argument("--idle-connections", type=int, default=10_000, help="how many (default 10000)")
     parser.add_argument("--directory", type=Path, help="where the servers store (default: a new folder in .build)")
@@ -37,7 +39,7 @@ def parse_options():
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.mebibytes, options.part_mebibytes = 1, 16, 1
-        options.seconds, options.idle_connections = 1, 200
+        options.seconds, options.idle_connections, options.chunked_kibibytes = 1, 200, 256
     options.only = options.only or PARTS
     return options
 
@@ -71,6 +73,10 @@ def measure(options, folder, memory):
             source.unlink()
         elif part == "small":
             results[part] = small.measure_small_uploads(here, options, hummingbird)
+        elif part == "append":
+            results[part] = small.measure_appends(here, options)
+        elif part == "chunks":
+            results[part] = chunks.measure_chunks(here, options)
         elif part == "mint":
             results[part] = {
                 count: small.measure_minting(here / str(count), options, count, hummingbird)
@@ -96,6 +102,7 @@ def main():
         "machine": {"system": platform.platform(), "cores": os.cpu_count(), "loadBefore": os.getloadavg()},
         "options": {key: value for key, value in vars(options).items() if key != "directory"},
         "leftOut": left_out(options),
+        "tusd": servers.tusd_version() if servers.TUSD else None,
     }
     with (
         tempfile.TemporaryDirectory(prefix="benchmark-", dir=parent) as folder,

@@ -3,11 +3,13 @@
 import math
 
 from common import MEBIBYTE
+from servers import LOGGED
+from small import CREATION, CREATION_AND_APPEND
 
 ACKNOWLEDGED = "sluice, acknowledged"
 NONE = "sluice, none"
 SYNCED = " + fdatasync"
-LOGGED = ", logged"
+TUSD = "tusd"
 
 
 def print_all(results):
@@ -22,11 +24,24 @@ def print_all(results):
         for name, one in results["tls"].items():
             print(f"{name}: {one['cipher']}; kernel TLS: {one['kernelTLS']}")
     if "small" in results:
-        print_requests(results["small"], "Uploads of 1 KiB over 64 connections; medians", "nginx, PUT", "uploads/s")
+        text = "Uploads of 1 KiB in one request over 64 connections; medians"
+        print_requests(results["small"], text, "nginx, PUT", "uploads/s")
+    if "append" in results:
+        text = "Uploads of 1 KiB in two requests over 64 connections, and creations alone; medians"
+        print_requests(results["append"], text, None, "each/s")
+        for name, one in appends(results["append"]).items():
+            print(
+                f"{name}: a separate PATCH adds {one['time']:.2f} x the time and {one['cpu']:.2f} x the CPU of a POST"
+            )
+    for name, one in results.get("chunks", {}).items():
+        text = f"PATCHes of clients that send {results['options']['chunked_kibibytes']} KiB each: {name}; medians"
+        print_requests(one, text, None, "PATCHes/s")
     for count, one in results.get("mint", {}).items():
         text = f"Minting (POST) over {count} connections; medians"
         print_requests(one, text, "nginx, constant answer", "requests/s")
     print_resident(results)
+    if results["tusd"]:
+        print(f"\ntusd: {results['tusd']}")
     if results["leftOut"]:
         print("\nleft out: " + "; ".join(results["leftOut"]))
     loads = [f"{results['machine'][key][0]:.2f}" for key in ("loadBefore", "loadAfter")]
@@ -53,16 +68,50 @@ def print_uploads(results, title, base):
 
 
 def print_requests(results, title, base, unit):
-    """`base` as in `print_uploads`, with and without an access log."""
+    """`base` as in `print_uploads`, with and without an access log; `None` for none.
+
+    Peers that log are also compared with tusd, which always does.
+    """
     print(f"\n{title}")
-    print(f"{'':34}{unit:>12}{'p50 ms':>9}{'p99 ms':>9}{'CPU us':>9}{'peak MiB':>10}{'of nginx':>10}")
+    columns = ["of nginx"] if base else []
+    columns += ["of tusd", "its CPU"] if any(name.startswith(TUSD) for name in results) else []
+    heads = f"{unit:>12}{'p50 ms':>9}{'p99 ms':>9}{'CPU us':>9}{'peak MiB':>10}"
+    print(f"{'':40}{heads}{''.join(f'{one:>10}' for one in columns)}")
     for name, one in results.items():
-        other = results[base + LOGGED if name.endswith(LOGGED) and base + LOGGED in results else base]
+        ratios = []
+        if base:
+            other = results[base + LOGGED if name.endswith(LOGGED) and base + LOGGED in results else base]
+            ratios.append(_ratio(one, other, "perSecond"))
+        if "of tusd" in columns:
+            other = tusd_beside(results, name)
+            ratios += [_ratio(one, other, key) if other else "-" for key in ("perSecond", "cpuMicroseconds")]
         print(
-            f"{name:34}{one['perSecond']:12.0f}{one['latency50Milliseconds']:9.2f}{one['latency99Milliseconds']:9.2f}"
+            f"{name:40}{one['perSecond']:12.0f}{one['latency50Milliseconds']:9.2f}{one['latency99Milliseconds']:9.2f}"
             f"{one['cpuMicroseconds']:9.1f}{one['peakMemory'] / MEBIBYTE:10.1f}"
-            f"{_ratio(one, other, 'perSecond'):>10}"
+            + "".join(f"{text:>10}" for text in ratios)
         )
+
+
+def tusd_beside(results, name):
+    """The row of tusd that sent what this row sent, if both log."""
+    if not name.endswith(LOGGED):
+        return None
+    way = name.removesuffix(LOGGED).split(", ")[-1]
+    return results.get(f"{TUSD}, {way}{LOGGED}") or results.get(TUSD + LOGGED)
+
+
+def appends(results):
+    """For each peer, what the PATCH of an upload in two requests takes, by what its POST takes."""
+    found = {}
+    for name, alone in results.items():
+        both = results.get(name.replace(f", {CREATION}", f", {CREATION_AND_APPEND}", 1))
+        if CREATION_AND_APPEND in name or not both:
+            continue
+        found[name.replace(f", {CREATION}", "", 1)] = {
+            "time": alone["perSecond"] / both["perSecond"] - 1,
+            "cpu": both["cpuMicroseconds"] / alone["cpuMicroseconds"] - 1 if alone["cpuMicroseconds"] else math.nan,
+        }
+    return found
 
 
 def print_resident(results):
@@ -110,6 +159,36 @@ def summarise(results):
     ]
     count = idle[NONE]["connections"] if idle else 10_000
     lines.append(_line(f"{count} idle connections: MiB", "<=", 100, idle and idle[NONE]["after"] / MEBIBYTE))
+    return lines + (_summarise_tusd(results) if results["tusd"] else [])
+
+
+def _summarise_tusd(results):
+    """Ratios to tusd, which never forces to disk; all write their log."""
+    small, append, chunks = (results.get(part) for part in ("small", "append", "chunks"))
+    rate, cpu = "perSecond", "cpuMicroseconds"
+    one, both = f", 1 request{LOGGED}", f", {CREATION_AND_APPEND}{LOGGED}"
+    upload, parallel = results.get("upload"), results.get("parallel", {}).get("peers")
+    size, speed = f"{results['options']['mebibytes']} MiB", "megabytesPerSecond"
+    rows = [
+        (f"{size} plain, none / tusd: MB/s", ">=", None, upload, NONE, TUSD + LOGGED, speed),
+        ("parallel uploads, none / tusd: MB/s", ">=", None, parallel, NONE, TUSD + LOGGED, speed),
+        ("1 KiB in one request, none / tusd: uploads/s", ">=", None, small, NONE + one, TUSD + one, rate),
+        ("1 KiB in one request, none / tusd: CPU", "<=", None, small, NONE + one, TUSD + one, cpu),
+        ("POST + PATCH of 1 KiB, none / tusd: uploads/s", ">=", 2.0, append, NONE + both, TUSD + both, rate),
+        ("POST + PATCH of 1 KiB, none / tusd: CPU", "<=", 0.5, append, NONE + both, TUSD + both, cpu),
+        ("POST + PATCH, acknowledged / tusd: uploads/s", ">=", 1.2, append, ACKNOWLEDGED + both, TUSD + both, rate),
+    ]
+    lines = [
+        _line(what, sign, target, _quotient(found, first, second, key))
+        for what, sign, target, found, first, second, key in rows
+    ]
+    if append:
+        found = appends(append)[NONE]["time"]
+        lines.append(_line("a separate PATCH / POST, none: time", "<=", 0.6, found))
+    for name, found in (chunks or {}).items():
+        target = 3.0 if name == "64 x 4 KiB" else None
+        ratio = _quotient(found, NONE + LOGGED, TUSD + LOGGED, rate)
+        lines.append(_line(f"PATCHes, {name}, none / tusd: PATCHes/s", ">=", target, ratio))
     return lines
 
 
@@ -125,8 +204,8 @@ def _line(what, sign, target, reached):
     if reached is not None and math.isnan(reached):
         line |= {"reached": None, "result": "too small to measure"}
     elif reached is not None:
-        is_met = reached >= target if sign == ">=" else reached <= target
-        line["result"] = "ok" if is_met else "short"
+        is_met = target is None or (reached >= target if sign == ">=" else reached <= target)
+        line["result"] = "no target" if target is None else "ok" if is_met else "short"
     return line
 
 
@@ -137,4 +216,5 @@ def print_summary(lines, is_quick):
         reached, best = (
             "-" if line.get(key) is None or math.isnan(line[key]) else f"{line[key]:.2f}" for key in ("reached", "best")
         )
-        print(f"{line['what']:56}{line['sign'] + ' ' + str(line['target']):>9}{reached:>9}{best:>9}  {line['result']}")
+        target = "" if line["target"] is None else f"{line['sign']} {line['target']}"
+        print(f"{line['what']:56}{target:>9}{reached:>9}{best:>9}  {line['result']}")

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 
 from common import HERE, KEY
@@ -10,6 +11,8 @@ from processes import Peer, free_port
 
 BINARY = os.environ.get("SLUICE_BINARY", str(HERE.parent / ".build/release/sluice"))
 TUSD = os.environ.get("SLUICE_PEER_TUSD")
+# At the end of the names of peers that write a line for each request, or more.
+LOGGED = ", logged"
 # Sluice has one event loop for each core.
 WORKERS = os.cpu_count() or 1
 
@@ -42,14 +45,15 @@ def start_sluice(folder, durability, tls=None, logging=False):
         environment["SLUICE_TLS_CERTIFICATE"] = str(tls / "certificate.pem")
         environment["SLUICE_TLS_KEY"] = str(tls / "key.pem")
     return Peer(
-        f"sluice, {durability}",
+        f"sluice, {durability}{LOGGED if logging else ''}",
         [BINARY, "serve"],
         environment=environment,
         pattern=r"listening on https?://127\.0\.0\.1:(\d+)\n",
         log=folder / "output",
         protocol="tus",
         creation="/files",
-        store=folder / "data",
+        # Beside it is a reserve of 8 MiB.
+        store=folder / "data" / "blobs",
         certificate=tls and tls / "certificate.pem",
     )
 
@@ -124,14 +128,17 @@ def start_hummingbird(folder, program):
 
 
 def start_tusd(folder):
-    """The binary that SLUICE_PEER_TUSD names, of version 1 or 2, by its documented flags; not behind a proxy."""
+    """The binary that SLUICE_PEER_TUSD names, of version 1 or 2, by its documented flags; not behind a proxy.
+
+    Version 2 logs with `-verbose=false`, too: two to four lines for each request.
+    """
     store = folder / "data"
     store.mkdir(parents=True)
     port = free_port()
     where = ["-host", "127.0.0.1", "-port", str(port), "-base-path", "/files/", "-upload-dir", str(store)]
     return Peer(
-        "tusd",
-        # As quiet as the others.
+        "tusd" + LOGGED,
+        # As quiet as it can be.
         [TUSD, *where, "-verbose=false"],
         port=port,
         log=folder / "output",
@@ -139,3 +146,9 @@ def start_tusd(folder):
         creation="/files/",
         store=store,
     )
+
+
+def tusd_version():
+    """What the binary says of itself, in one line."""
+    done = subprocess.run([TUSD, "-version"], capture_output=True, text=True)
+    return "; ".join(line for line in done.stdout.splitlines() if line)

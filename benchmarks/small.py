@@ -10,13 +10,16 @@ import sys
 
 import transfer
 from common import HERE, KEY, in_turns
-from servers import TUSD, start_hummingbird, start_nginx, start_sluice, start_tusd
+from servers import LOGGED, TUSD, start_hummingbird, start_nginx, start_sluice, start_tusd
 
 CONNECTIONS = (1, 64, 512)
 # Where both are measured with an access log as well; otherwise no peer has one.
 LOGGED_CONNECTIONS = 64
 UPLOAD_CONNECTIONS = 64
 UPLOAD_BYTES = 1024
+# How uploads are made, in the names of `measure_appends`.
+CREATION = "POST"
+CREATION_AND_APPEND = "POST+PATCH"
 
 
 def wrk(peer, script, path, seconds, connections, **more):
@@ -73,26 +76,45 @@ def measure_minting(folder, options, connections, hummingbird):
 
 
 def measure_small_uploads(folder, options, hummingbird):
-    """Uploads of 1 KiB over 64 connections. Every peer starts anew each time.
+    """Uploads of 1 KiB in one request each."""
+    starts = [("nginx, PUT", "put.lua", "/up/", start_nginx)]
+    starts += _sluice_and_tusd([("1 request", "create.lua")])
+    if TUSD:
+        starts.insert(1, (f"nginx, PUT{LOGGED}", "put.lua", "/up/", lambda here: start_nginx(here, logging=True)))
+    if hummingbird:
+        starts.append(("hummingbird, PUT", "put.lua", "/up/", _starter(start_hummingbird, hummingbird)))
+    return _measure_uploads(folder, starts, options, "small uploads")
+
+
+def measure_appends(folder, options):
+    """Creations alone, and uploads of 1 KiB by a creation and a PATCH: what the separate PATCH costs."""
+    ways = [(CREATION, "creation.lua"), (CREATION_AND_APPEND, "create_patch.lua")]
+    return _measure_uploads(folder, _sluice_and_tusd(ways), options, "small appends")
+
+
+def _sluice_and_tusd(ways):
+    """Sluice by each way; with tusd, which always logs, also Sluice with its log beside it."""
+    starts = []
+    for is_logging in (False, True) if TUSD else (False,):
+        end = LOGGED if is_logging else ""
+        for durability in ("none", "acknowledged"):
+            start = _starter(start_sluice, durability, logging=is_logging)
+            starts += [(f"sluice, {durability}, {text}{end}", script, "/files", start) for text, script in ways]
+    if TUSD:
+        starts += [(f"tusd, {text}{LOGGED}", script, "/files/", start_tusd) for text, script in ways]
+    return starts
+
+
+def _measure_uploads(folder, starts, options, label):
+    """Over 64 connections. Every peer starts anew each time.
 
     The files stay until the end: ext4 does not use the inode of a file again for a minute or more after its removal,
     and the search for others then takes most of the time of every peer. For the same reason, wait five minutes
     between two runs on a disk.
     """
-    starts = [("nginx, PUT", "put.lua", "/up/", start_nginx)]
-    for durability in ("none", "acknowledged"):
-        for text, script in (("1 request", "create.lua"), ("POST+PATCH", "create_patch.lua")):
-            start = _starter(start_sluice, durability)
-            starts.append((f"sluice, {durability}, {text}", script, "/files", start))
-    if TUSD:
-        for text, script in (("1 request", "create.lua"), ("POST+PATCH", "create_patch.lua")):
-            starts.append((f"tusd, {text}", script, "/files/", start_tusd))
-    if hummingbird:
-        starts.append(("hummingbird, PUT", "put.lua", "/up/", _starter(start_hummingbird, hummingbird)))
-
     results = {name: _empty() | {"peaks": []} for name, _, _, _ in starts}
     rounds = itertools.count()
-    for number, (name, script, path, start) in in_turns(starts, options.rounds, "small uploads"):
+    for number, (name, script, path, start) in in_turns(starts, options.rounds, label):
         here = folder / "small" / str(next(rounds))
         os.sync()
         peer = start(here)
@@ -105,7 +127,7 @@ def measure_small_uploads(folder, options, hummingbird):
             peer.stop()
         # Some of the requests that wrk cut off at its end are stored, too.
         found = transfer.stored(peer, UPLOAD_BYTES)
-        if not counts["uploads"] <= found <= counts["uploads"] + UPLOAD_CONNECTIONS:
+        if script != "creation.lua" and not counts["uploads"] <= found <= counts["uploads"] + UPLOAD_CONNECTIONS:
             sys.exit(f"{name}: {found} uploads are stored, {counts['uploads']} were acknowledged")
         if number > 0:
             _add(results[name], counts, cpu)
@@ -115,8 +137,8 @@ def measure_small_uploads(folder, options, hummingbird):
     return _sum_up(results)
 
 
-def _starter(start, argument):
-    return lambda here: start(here, argument)
+def _starter(start, argument, **more):
+    return lambda here: start(here, argument, **more)
 
 
 def _empty():
@@ -124,7 +146,7 @@ def _empty():
 
 
 def _add(one, counts, cpu):
-    """Rates and CPU are of uploads (or minted signatures), latencies of single requests."""
+    """Rates and CPU are of uploads (or creations, or minted signatures), latencies of single requests."""
     one["rates"].append(counts["uploads"] / (counts["microseconds"] / 1e6))
     one["medians"].append(counts["median"] / 1000)
     one["latencies"].append(counts["percentile99"] / 1000)

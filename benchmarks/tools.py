@@ -69,6 +69,17 @@ def curl(url, source, method, headers, certificate=None):
     return float(seconds), found and found[1]
 
 
+def patch_chunks(program, peer, size, chunk, connections, paths):
+    """Seconds, PATCHes, and the median and the 99th percentile of their times in microseconds; see the program."""
+    command = [str(program), str(peer.port), str(size), str(chunk), str(connections)]
+    command.append(str(min(2, connections)))
+    done = subprocess.run(command, input="".join(f"{one}\n" for one in paths), capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{peer.name}: {' '.join(command)}: {done.stderr}\n{peer.log_tail()}")
+    seconds, patches, median, percentile = map(float, done.stdout.split())
+    return seconds, int(patches), median, percentile
+
+
 def send_files(program, peer, source, method, headers, targets):
     """Seconds until the first and until the last answer, of one request on a connection of its own for each target."""
     command = [str(program), str(peer.port), str(source), method, "2", *headers]

@@ -70,6 +70,21 @@ struct OSSEndpointTests {
         }
     }
 
+    @Test("an upload without parts has an empty marker, and up to 8 KiB of metadata", arguments: Signature.oss)
+    func emptyListing(_ signature: Signature) async throws {
+        let bench = try await ObjectBench()
+        let session = try bench.issuer.session(bench.grant(), for: .aliyun)
+        let id = try await bench.begin("/bucket-1/a/k", session, by: signature)
+        let listed = try await bench.send("GET", "/bucket-1/a/k?uploadId=\(id)&max-parts=1", session, by: signature)
+        // The SDK in C takes any text for the number of a part.
+        #expect(listed.element("NextPartNumberMarker")?.isEmpty == true && listed.element("IsTruncated") == "false")
+        for (count, outcome) in [(8191, "200"), (8192, "400 InvalidArgument")] {
+            let fields: HTTPFields = ["x-oss-meta-u": String(repeating: "a", count: count)]
+            let put = try await bench.send("PUT", "/bucket-1/a/m", session, by: signature, fields)
+            #expect(put.outcome == outcome)
+        }
+    }
+
     @Test("parts are stored, listed and joined", arguments: Signature.oss)
     func parts(_ signature: Signature) async throws {
         let bench = try await ObjectBench()

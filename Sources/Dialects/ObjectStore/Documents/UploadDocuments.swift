@@ -133,8 +133,10 @@ package enum UploadDocuments {
         document.element("PartNumberMarker", listing.marker)
         let isTruncated = listing.maximum > 0 && parts.count > shown.count
         // Android clients of COS continue as long as this element is present.
-        if isTruncated || vendor.profile.documents.namesNextPart {
-            document.element("NextPartNumberMarker", shown.last?.number ?? 0)
+        if let none = vendor.profile.documents.nextPartOfNone {
+            document.element("NextPartNumberMarker", shown.last.map { String($0.number) } ?? none)
+        } else if isTruncated, let last = shown.last {
+            document.element("NextPartNumberMarker", last.number)
         }
         document.element("MaxParts", listing.maximum)
         if listing.encodesURL { document.element("EncodingType", "url") }

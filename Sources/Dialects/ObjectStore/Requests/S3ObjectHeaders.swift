@@ -17,7 +17,8 @@ package struct S3ObjectHeaders: Sendable, Equatable {
         self.tags = tags
     }
 
-    /// In bytes: names, without `x-amz-meta-`, plus values ("User-defined object metadata", Amazon S3 User Guide).
+    /// Amazon's, in bytes: names, without `x-amz-meta-`, plus values ("User-defined object metadata", Amazon S3 User
+    /// Guide).
     package static let maximumUserMetadata = 2048
     /// In bytes, for the other fields, which only the head size bounds otherwise.
     static let maximumSystemMetadata = 2048
@@ -51,12 +52,14 @@ package struct S3ObjectHeaders: Sendable, Equatable {
                 systemBytes += value.utf8.count + key.utf8.count
             }
         }
-        guard userBytes <= Self.maximumUserMetadata else {
+        let mostUserBytes = request.vendor.profile.maximumUserMetadata
+        guard userBytes <= mostUserBytes else {
             throw ObjectError(
                 .metadataTooLarge,
+                "The user metadata has more than \(mostUserBytes) bytes.",
                 details: [
                     ObjectError.Detail("Size", String(userBytes)),
-                    ObjectError.Detail("MaxSizeAllowed", String(Self.maximumUserMetadata)),
+                    ObjectError.Detail("MaxSizeAllowed", String(mostUserBytes)),
                 ]
             )
         }

@@ -8,6 +8,7 @@ extension VendorProfile {
         hasCase: false,
         storageClass: "Standard",
         minimumPartSize: 100 << 10,
+        maximumUserMetadata: 8 << 10,
         copySource: .formEncodedPath,
         ranges: .firstWithin,
         directives: ["COPY": false, "REPLACE": true, "REPLACED": true],
@@ -27,7 +28,7 @@ extension VendorProfile {
             namesNextUpload: true,
             // The SDK for Swift drops an upload with them.
             listsOwnersOfUploads: false,
-            namesNextPart: true,
+            nextPartOfNone: "",
             namesLocations: true,
             namesEndpoints: true,
             namesObjectTypes: true,

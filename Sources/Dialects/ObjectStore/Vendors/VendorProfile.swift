@@ -41,8 +41,8 @@ final class VendorProfile: Sendable {
         let namesNextUpload: Bool
         /// Whether a list of uploads says whose they are.
         let listsOwnersOfUploads: Bool
-        /// Whether part listings include the next marker even on the last page.
-        let namesNextPart: Bool
+        /// The next marker in a listing of no parts; `nil` where only a page with another one behind it has a marker.
+        let nextPartOfNone: String?
         /// Whether bucket listings include locations.
         let namesLocations: Bool
         /// Whether bucket listings include endpoints.
@@ -77,6 +77,8 @@ final class VendorProfile: Sendable {
     let storageClass: String
     /// Minimum size of every part but the last, in bytes.
     let minimumPartSize: Int64
+    /// In bytes: names, without the vendor's prefix, plus values.
+    let maximumUserMetadata: Int
     let copySource: CopySourceForm
     let ranges: RangeRule
     /// The values of the copy directive, and whether a copy then uses the request's values.
@@ -108,6 +110,7 @@ final class VendorProfile: Sendable {
         hasCase: Bool,
         storageClass: String,
         minimumPartSize: Int64,
+        maximumUserMetadata: Int,
         copySource: CopySourceForm,
         ranges: RangeRule,
         directives: [String: Bool],
@@ -128,6 +131,7 @@ final class VendorProfile: Sendable {
         self.hasCase = hasCase
         self.storageClass = storageClass
         self.minimumPartSize = minimumPartSize
+        self.maximumUserMetadata = maximumUserMetadata
         self.copySource = copySource
         self.ranges = ranges
         self.directives = directives
