@@ -267,8 +267,9 @@ def answering(kind, context, listening):
     {
         "plain": "TLS failed",
         "silent": "Connection timed out",
-        "closes": "handshake",
-        "closes after the handshake": "no response of HTTP",
+        "closes": "ended the handshake",
+        # The request is on its way.
+        "closes after the handshake": "readyz",
         "no HTTP": "no response of HTTP",
         "well": None,
     }.items(),

@@ -1,4 +1,5 @@
 internal import CCurl
+internal import Transport
 
 /// An easy handle of libcurl with all options of one request but its callbacks.
 ///

@@ -125,15 +125,18 @@ package enum LocalExchange {
 
         init(_ plain: PlainSocket, _ security: Security) throws {
             guard let context = SSL_CTX_new(TLS_client_method()) else { throw TLSFailure("TLS is not available") }
+            // A server that was killed says no good-bye; what it sent before counts.
+            _ = cossl_set_options(context, cossl_op_ignore_unexpected_eof)
             guard let session = SSL_new(context) else {
                 SSL_CTX_free(context)
                 throw TLSFailure("no TLS session")
             }
             (self.plain, self.context, self.session) = (plain, context, session)
-            _ = cossl_set_options(context, cossl_op_ignore_unexpected_eof)
             guard SSL_set_fd(session, plain.descriptor) == 1 else { throw TLSFailure("no TLS session") }
             if let own = security.own { try Self.load(own, into: session) }
-            _ = try moved("handshake") { SSL_connect(session) }
+            guard try moved("handshake", { SSL_connect(session) }) > 0 else {
+                throw TLSFailure("TLS failed: the server ended the handshake")
+            }
         }
 
         deinit {
