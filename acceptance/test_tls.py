@@ -8,6 +8,7 @@ import socket
 import ssl
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -239,6 +240,54 @@ def test_certificates_of_clients(make_server, tmp_path, version):
     useless = environment | {"SLUICE_TLS_CLIENT_AUTHORITIES": str(own.key_path)}
     bad = run("serve", data=tmp_path / "data", environment=useless, check=False)
     assert bad.returncode != 0 and str(own.key_path) in bad.stderr
+
+
+def answering(kind, context, listening):
+    """A server for one connection, which is no gateway."""
+    peer, _ = listening.accept()
+    with peer:
+        if kind == "plain":
+            peer.recv(1000)
+            peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        elif kind == "silent":
+            peer.recv(100_000)
+            peer.settimeout(30)
+            while peer.recv(100_000):
+                pass
+        elif kind != "closes":
+            with context.wrap_socket(peer, server_side=True) as secure:
+                if kind != "closes after the handshake":
+                    secure.recv(100_000)
+                    secure.sendall(b"x" if kind == "no HTTP" else b"HTTP/1.1 200 OK\r\n\r\n")
+                # Without close_notify, as a process that was killed.
+
+
+@pytest.mark.parametrize(
+    "kind, told",
+    {
+        "plain": "TLS failed",
+        "silent": "Connection timed out",
+        "closes": "ended the handshake",
+        # The request is on its way.
+        "closes after the handshake": "readyz",
+        "no HTTP": "no response of HTTP",
+        "well": None,
+    }.items(),
+)
+def test_health_of_a_server_that_is_no_gateway(certificate, tmp_path, kind, told):
+    """It says so in one line, within its time, and is not ended by a signal."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate.path, certificate.key_path)
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as pool:
+        served = pool.submit(answering, kind, context, listening)
+        settings = certificate.settings | {"SLUICE_GATEWAY_LISTEN": f"127.0.0.1:{listening.getsockname()[1]}"}
+        done = run("health", "--timeout", "2", data=tmp_path, environment=settings, check=False)
+        served.result()
+    if told is None:
+        assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")
+    else:
+        assert done.returncode == 1 and done.stdout == ""
+        assert told in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def resumed(server, context, session=None):

@@ -13,40 +13,26 @@ package enum HealthCheck {
     ///   - isReadiness: Whether it must also reach its state and its storage.
     ///   - timeout: For the whole answer.
     /// - Returns: `nil` if it is well, or what is wrong.
-    package static func problem(_ settings: Settings, isReadiness: Bool, timeout: Duration) async -> String? {
+    package static func problem(_ settings: Settings, isReadiness: Bool, timeout: Duration) -> String? {
         let path = isReadiness ? "/readyz" : "/healthz"
         let url = url(of: settings, path: path)
-        let (status, body): (Int, [UInt8])
-        if settings.general.tls.certificate == nil {
-            do throws(SystemError) {
-                let response = try PlainExchange.response(
-                    to: request(path, server(of: settings)),
-                    from: try address(of: settings),
-                    limit: 65_536,
-                    within: timeout
-                )
-                guard let parts = parts(response) else { return "\(url) returned no response of HTTP" }
-                (status, body) = parts
-            } catch {
-                return "\(url): \(error)"
-            }
-        } else {
-            // Its certificate is for the name by which clients reach it.
-            let client = HTTPClient(
-                userAgent: agent,
-                maximumTransfers: 1,
-                addresses: .any,
-                verifiesCertificates: false,
-                server: server(of: settings)
+        // A server that closes early must not end the process by SIGPIPE.
+        ProcessSetup.prepare()
+        let server = server(of: settings)
+        let response: [UInt8]
+        do {
+            response = try LocalExchange.response(
+                to: request(path),
+                from: address(of: settings),
+                preamble: server.expectsProxyHeader ? Array("PROXY UNKNOWN\r\n".utf8) : [],
+                security: settings.general.tls.certificate == nil ? nil : .init(own: server.certificate),
+                limit: 65_536,
+                within: timeout
             )
-            defer { client.close() }
-            do throws(HTTPClientError) {
-                let response = try await client.send(HTTPClientRequest(url: url, timeout: timeout), within: timeout)
-                (status, body) = (response.status, response.body)
-            } catch {
-                return "\(url): \(error.message)"
-            }
+        } catch {
+            return "\(url): \(error)"
         }
+        guard let (status, body) = parts(response) else { return "\(url) returned no response of HTTP" }
         if status == 200 { return nil }
         let text = String(decoding: body.prefix(1000), as: UTF8.self)
         // One line, whatever answered.
@@ -56,10 +42,9 @@ package enum HealthCheck {
 
     private static var agent: String { "sluice-health/\(Version.current)" }
 
-    private static func request(_ path: String, _ server: LocalServer) -> [UInt8] {
-        let proxy = server.expectsProxyHeader ? "PROXY UNKNOWN\r\n" : ""
+    private static func request(_ path: String) -> [UInt8] {
         let fields = "Host: localhost\r\nUser-Agent: \(agent)\r\nConnection: close"
-        return Array("\(proxy)GET \(path) HTTP/1.1\r\n\(fields)\r\n\r\n".utf8)
+        return Array("GET \(path) HTTP/1.1\r\n\(fields)\r\n\r\n".utf8)
     }
 
     private static func address(of settings: Settings) throws(SystemError) -> SocketAddress {
@@ -85,7 +70,7 @@ package enum HealthCheck {
         let host = gateway.listen.onThisMachine.host
         let tls = settings.general.tls
         // Its own, because it has no other that could be one of these authorities.
-        let own = tls.clientAuthorities == nil ? nil : tls.files.first.map { (path: $0.certificate, key: $0.key) }
+        let own = tls.clientAuthorities == nil ? nil : tls.files.first
         return LocalServer(
             unixPath: gateway.listen.unixPath,
             expectsProxyHeader: gateway.expectsProxyHeader

@@ -52,14 +52,10 @@ extension DiskStorage {
 
     private func openForAppending(_ id: UploadID, at offset: Int64) async throws(UploadError) -> OpenFile {
         let (file, length) = try await onBlob { storage, io throws(SystemError) in
-            let file = try io.open(storage.directory.blobPath(id), O_WRONLY)
-            let length = try storage.recoverLength(of: id, file, io)
-            try storage.checkRoom(io)
-            return (file, length)
+            let blob = try storage.openForAppending(id, at: offset, io)
+            return (blob.file, blob.length)
         }
-        guard length == offset else {
-            throw UploadError(.offsetMismatch(expected: length), "The blob has \(length) bytes.")
-        }
+        guard length == offset else { throw Self.mismatch(at: length) }
         return file
     }
 
@@ -205,7 +201,7 @@ extension DiskStorage {
 
     /// Keeps received bytes, whatever ended the append: truncates the file to exactly these bytes and makes them
     /// durable.
-    private func keep(
+    func keep(
         _ outcome: TransferOutcome,
         of id: UploadID,
         _ file: OpenFile,
@@ -213,20 +209,37 @@ extension DiskStorage {
         _ io: BlockingIO
     ) -> AppendReport {
         do throws(SystemError) {
-            let status = try io.status(of: file)
-            let length = min(status.size, base + outcome.moved)
-            // Also releases space that was reserved for bytes that did not arrive, now or before a crash.
-            if status.size > length || status.allocated > length + Self.allocationSlack {
-                try io.truncate(file, to: length)
-            }
+            let length = try trim(file, to: base + outcome.moved, io)
             if durability == .acknowledged { try synchronize(id, file, length: length, io) }
             return AppendReport(stored: length - base, end: AppendReport.End(outcome.end))
         } catch {
-            // Only some of these bytes may be on the disk, and bytes after `base` must not count as content.
-            untrustedTails.note(id, countingOnly: base)
-            try? truncateUntrusted(id, file, io)
-            return AppendReport(stored: 0, end: .failed(UploadError(error)))
+            return distrust(id, file, after: base, error, io)
         }
+    }
+
+    /// Removes what is beyond a length, and releases space that was reserved for bytes that did not arrive, now or before a crash.
+    ///
+    /// - Returns: The length that the file has now.
+    func trim(_ file: OpenFile, to most: Int64, _ io: BlockingIO) throws(SystemError) -> Int64 {
+        let status = try io.status(of: file)
+        let length = min(status.size, most)
+        if status.size > length || status.allocated > length + Self.allocationSlack {
+            try io.truncate(file, to: length)
+        }
+        return length
+    }
+
+    /// Only some of the bytes after `base` may be on the disk, and they must not count as content.
+    func distrust(
+        _ id: UploadID,
+        _ file: OpenFile,
+        after base: Int64,
+        _ error: SystemError,
+        _ io: BlockingIO
+    ) -> AppendReport {
+        untrustedTails.note(id, countingOnly: base)
+        try? truncateUntrusted(id, file, io)
+        return AppendReport(stored: 0, end: .failed(UploadError(error)))
     }
 }
 

@@ -18,7 +18,7 @@ extension DiskStorage: PartStorage {
     package func createForParts(_ blob: NewBlob) async throws(UploadError) {
         let id = blob.id
         try await onPool { storage, io throws(SystemError) in
-            try storage.makeFile(storage.directory.partsPath(id), of: id, nil, io)
+            _ = try storage.makeFile(storage.directory.partsPath(id), of: id, nil, io)
         }
     }
 

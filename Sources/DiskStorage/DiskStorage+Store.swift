@@ -82,6 +82,7 @@ extension DiskStorage {
             if try io.makeDirectory(all) { try io.synchronizeDirectory(directory.root) }
             if try io.makeDirectory(folder) { try io.synchronizeDirectory(all) }
             let shard = storage.shardPath(of: orphan)
+            storage.drop(orphan, io)
             storage.durable.forget(orphan)
             storage.places.forget(orphan)
             let names: [String]

@@ -21,6 +21,7 @@ package final class DiskStorage: MarkedStorage {
     let shards = DurableShards()
     let places = PartPlaces()
     let directorySyncs = SharedDirectorySyncs()
+    let openBlobs: RecentTable<UploadID, OpenBlob>
     let boot: BootID
     /// Bytes are only stored while it is whole.
     private let reserve: SpaceReserve?
@@ -32,13 +33,22 @@ package final class DiskStorage: MarkedStorage {
     ///   - durability: When bytes are forced to disk.
     ///   - pool: Runs all calls.
     ///   - reserve: Space on the same disk that is kept for work that frees space.
+    ///   - recent: How many files are kept open for the next append to them, and for how long.
     package convenience init(
         directory: DataDirectory,
         durability: Durability,
         pool: BlockingPool,
-        reserve: SpaceReserve? = nil
+        reserve: SpaceReserve? = nil,
+        recent: RecentLimits = .none
     ) {
-        self.init(directory: directory, durability: durability, pool: pool, boot: .current, reserve: reserve)
+        self.init(
+            directory: directory,
+            durability: durability,
+            pool: pool,
+            boot: .current,
+            reserve: reserve,
+            recent: recent
+        )
     }
 
     init(
@@ -47,8 +57,10 @@ package final class DiskStorage: MarkedStorage {
         pool: BlockingPool,
         boot: BootID,
         reserve: SpaceReserve? = nil,
+        recent: RecentLimits = .none,
         checkpointInterval: Duration = .seconds(5)
     ) {
+        openBlobs = RecentTable(recent)
         self.reserve = reserve
         self.directory = directory
         self.durability = durability
@@ -66,13 +78,14 @@ package final class DiskStorage: MarkedStorage {
     package func create(_ blob: NewBlob) async throws(UploadError) {
         let id = blob.id
         try await onPool { storage, io throws(SystemError) in
-            try storage.makeFile(
+            let file = try storage.makeFile(
                 storage.directory.blobPath(id),
                 of: id,
                 DurableRecord(length: 0, boot: storage.boot),
                 io
             )
             if storage.durability != .none { storage.durable.note(id, length: 0) }
+            storage.openBlobs.put(id, OpenBlob(file: file, length: 0))
         }
     }
 
@@ -107,6 +120,7 @@ package final class DiskStorage: MarkedStorage {
 
     package func empty(_ id: UploadID) async throws(UploadError) {
         try await onBlob { storage, io throws(SystemError) in
+            storage.drop(id, io)
             let file = try io.open(storage.directory.blobPath(id), O_WRONLY)
             storage.durable.forget(id)
             try storage.marker(of: id).recover(file, io)
@@ -157,6 +171,7 @@ package final class DiskStorage: MarkedStorage {
 
     package func remove(_ id: UploadID) async throws(UploadError) {
         try await onBlob { storage, io throws(SystemError) in
+            storage.drop(id, io)
             storage.durable.forget(id)
             storage.untrustedTails.forget(id)
             storage.places.forget(id)
@@ -218,11 +233,12 @@ package final class DiskStorage: MarkedStorage {
         of id: UploadID,
         _ record: DurableRecord?,
         _ io: BlockingIO
-    ) throws(SystemError) {
+    ) throws(SystemError) -> OpenFile {
         let file = try newFile(path, of: id, io)
         do throws(SystemError) {
             if let record { try io.setDurableRecord(record, of: file) }
             if durability != .none { try directorySyncs.synchronize(shardPath(of: id), io) }
+            return file
         } catch {
             try? io.remove(path)
             throw error
@@ -235,7 +251,7 @@ package final class DiskStorage: MarkedStorage {
         let shard = DataDirectory.shard(of: id)
         if durability != .none { try shards.make(shard, in: directory, io) }
         do throws(SystemError) {
-            return try io.open(path, O_WRONLY | O_CREAT | O_EXCL)
+            return try sparing { () throws(SystemError) in try io.open(path, O_WRONLY | O_CREAT | O_EXCL) }
         } catch  where error.errno == ENOENT {
             shards.forget(shard)
             if durability == .none {

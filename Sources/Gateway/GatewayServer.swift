@@ -76,6 +76,20 @@ package struct GatewayServer: Sendable {
         metrics.sample("sluice_leases_held", .gauge, "Uploads that requests to this node use now.") {
             [services = context.services] in Double(services.leasesHeld)
         }
+        metrics.sample("sluice_recent_uploads", .gauge, "Open uploads whose records are kept for the next append.") {
+            [services = context.services] in Double(services.recentUploads)
+        }
+        for isFound in [true, false] {
+            metrics.sample(
+                "sluice_recent_uploads_lookups_total",
+                .counter,
+                "Small appends, by whether the record of their upload was kept (found) or had to be read.",
+                ["result": isFound ? "found" : "read"]
+            ) { [services = context.services] in
+                let lookups = services.recentLookups
+                return Double(isFound ? lookups.found : lookups.read)
+            }
+        }
         let table = try starting { () throws(ClaimTable.Conflict) in try ClaimTable(modules) }
         routes = table.operations
         let listen = gateway.listen

@@ -18,11 +18,13 @@ package enum ProcessSetup {
     }
 
     /// The most connections that leave descriptors for the files of uploads, the state and the log.
-    package static var mostConnections: Int {
+    package static var mostConnections: Int { max(1, descriptors / 2, descriptors - descriptorsOfFiles) }
+
+    /// The most descriptors that the process can have.
+    package static var descriptors: Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .max }
-        let descriptors = Int(clamping: limit.rlim_cur)
-        return max(1, descriptors / 2, descriptors - descriptorsOfFiles)
+        return Int(clamping: limit.rlim_cur)
     }
 
     private static let descriptorsOfFiles = 256

@@ -1,4 +1,5 @@
 internal import CCurl
+internal import Transport
 
 /// An easy handle of libcurl with all options of one request but its callbacks.
 ///
@@ -58,7 +59,7 @@ final class EasyHandle {
         if let authorities = settings.authorities { isSet = isSet && set(CURLOPT_CAINFO, authorities) }
         if let path = settings.server?.unixPath { isSet = isSet && set(CURLOPT_UNIX_SOCKET_PATH, path) }
         if let certificate = settings.server?.certificate {
-            isSet = isSet && set(CURLOPT_SSLCERT, certificate.path) && set(CURLOPT_SSLKEY, certificate.key)
+            isSet = isSet && set(CURLOPT_SSLCERT, certificate.certificate) && set(CURLOPT_SSLKEY, certificate.key)
         }
         if settings.server?.expectsProxyHeader == true { isSet = isSet && set(CURLOPT_HAPROXYPROTOCOL, 1) }
         return isSet

@@ -1,6 +1,7 @@
 package import Bytes
 internal import Foundation
 internal import Tracing
+package import Transport
 
 /// An HTTP/1.1 client, with and without TLS, based on libcurl.
 ///
@@ -205,9 +206,9 @@ package struct LocalServer: Sendable {
     /// Whether a connection begins with a header of the PROXY protocol.
     package var expectsProxyHeader: Bool
     /// PEM files of a certificate for the client and of its key, if the server wants one.
-    package var certificate: (path: String, key: String)?
+    package var certificate: TLSFiles?
 
-    package init(unixPath: String?, expectsProxyHeader: Bool, certificate: (path: String, key: String)? = nil) {
+    package init(unixPath: String?, expectsProxyHeader: Bool, certificate: TLSFiles? = nil) {
         self.unixPath = unixPath
         self.expectsProxyHeader = expectsProxyHeader
         self.certificate = certificate

@@ -201,7 +201,7 @@ extension SQLiteState {
                     try upload.attributes.map { try JSONText($0) }, id.text,
                 ]
             )
-            try database.run("DELETE FROM object_part WHERE upload_id = ?", [id.text])
+            if before.takesParts { try database.run("DELETE FROM object_part WHERE upload_id = ?", [id.text]) }
             var parts: [Upload] = []
             for part in Set(upload.concatenation?.parts ?? []) {
                 try database.run("DELETE FROM awaited_part WHERE final_id = ? AND part_id = ?", [id.text, part.text])

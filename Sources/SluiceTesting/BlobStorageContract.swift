@@ -69,6 +69,48 @@ package enum BlobStorageContract {
                 try await storage.empty(id)
             }
         },
+        Contract("small contents are appended at once, beside all other ways to append") { storage in
+            guard let small = storage.smallAppendStorage else { return }
+            let id = newID()
+            let missing = await small.append([1], to: id, at: 0, isLast: false)
+            try demand(text(missing.end), is: "\(UploadError.Code.notFound)")
+            try await storage.create(id)
+            let bytes = pattern(150_000)
+            var length = 0
+            for (index, size) in [1000, 1, 70_000, 9000, 60_000, 9999].enumerated() {
+                let piece = Array(bytes[length..<length + size])
+                for wrong in [-1, length - 1, length + 1, length + size] where wrong != length {
+                    let report = await small.append(piece, to: id, at: Int64(wrong), isLast: false)
+                    try demand(text(report.end), is: "\(UploadError.Code.offsetMismatch(expected: Int64(length)))")
+                    try demand(report.stored, is: 0)
+                }
+                let report =
+                    index % 3 == 2
+                    ? await storage.append(
+                        to: id,
+                        at: Int64(length),
+                        from: ArraySource(piece),
+                        limit: 1 << 20,
+                        expecting: nil
+                    )
+                    : await small.append(piece, to: id, at: Int64(length), isLast: index == 4)
+                try demand(text(report.end), is: "end")
+                try demand(report.stored, is: Int64(size))
+                length += size
+                try demand(await storage.currentLength(of: id), is: Int64(length))
+                if index % 2 == 0 { try demand(await storage.durableLength(of: id), is: Int64(length)) }
+            }
+            try demand(await contents(of: id, in: storage), is: Array(bytes[..<length]))
+            let other = newID()
+            try await storage.create(other)
+            _ = await small.append([1, 2, 3], to: other, at: 0, isLast: false)
+            try await storage.empty(other)
+            try demand(text(await small.append([4], to: other, at: 0, isLast: true).end), is: "end")
+            try demand(await contents(of: other, in: storage), is: [4])
+            try await storage.remove(other)
+            let gone = await small.append([1], to: other, at: 1, isLast: false)
+            try demand(text(gone.end), is: "\(UploadError.Code.notFound)")
+        },
         Contract("any bytes of a blob can be read") { storage in
             let id = newID()
             let bytes = pattern(300_000)

@@ -26,6 +26,13 @@ package final class FaultyStorage: BlobStorage {
         appendFault.withLock { $0 = (bytes, error) }
     }
 
+    func takeAppendFault() -> (bytes: Int64, error: UploadError)? {
+        appendFault.withLock { fault in
+            defer { fault = nil }
+            return fault
+        }
+    }
+
     package var isDurableAtEndOnly: Bool { base.isDurableAtEndOnly }
 
     package func create(_ blob: NewBlob) async throws(UploadError) {
@@ -62,11 +69,7 @@ package final class FaultyStorage: BlobStorage {
         } catch {
             return AppendReport(stored: 0, end: .failed(error))
         }
-        let fault = appendFault.withLock { fault in
-            defer { fault = nil }
-            return fault
-        }
-        guard let fault, fault.bytes < limit else {
+        guard let fault = takeAppendFault(), fault.bytes < limit else {
             return await base.append(
                 to: id,
                 at: offset,

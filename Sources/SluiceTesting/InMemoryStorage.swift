@@ -11,7 +11,7 @@ package import UploadModel
 #endif
 
 /// A blob storage in memory.
-package final class InMemoryStorage: BlobStorage, WholeBlobStorage {
+package final class InMemoryStorage: BlobStorage, WholeBlobStorage, SmallAppendStorage {
     let blobs = Mutex<[UploadID: [UInt8]]>([:])
     /// Stored parts by location, for blobs in parts.
     let parts = Mutex<[UploadID: [String: [UInt8]]]>([:])
@@ -23,6 +23,25 @@ package final class InMemoryStorage: BlobStorage, WholeBlobStorage {
     package var isDurableAtEndOnly: Bool { true }
 
     package var wholeStorage: (any WholeBlobStorage)? { self }
+
+    package var smallAppendStorage: (any SmallAppendStorage)? { self }
+
+    package func append(
+        _ content: [UInt8],
+        to id: UploadID,
+        at offset: Int64,
+        isLast: Bool
+    ) async -> AppendReport {
+        await append(
+            to: id,
+            at: offset,
+            from: ArraySource(content),
+            limit: Int64(content.count) + 1,
+            of: nil,
+            expecting: nil,
+            confirming: nil
+        )
+    }
 
     package func create(_ blob: NewBlob) async throws(UploadError) { try await create(blob, with: []) }
 

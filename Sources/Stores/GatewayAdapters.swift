@@ -50,7 +50,8 @@ package struct GatewayAdapters: Sendable {
                 directory: directory,
                 durability: settings.storageDurability,
                 pool: pool,
-                reserve: reserve
+                reserve: reserve,
+                recent: settings.recentFiles
             )
             store = nil
         case .s3:

@@ -2,6 +2,7 @@ internal import Foundation
 package import GatewayKit
 package import SettingsKit
 package import Signing
+internal import SystemIO
 package import UploadCore
 package import UploadModel
 
@@ -45,7 +46,13 @@ extension Settings {
             orphanAge: database.url == nil && general.storage == .disk ? 0 : 3600,
             quarantine: Double(uploads.quarantine.components.seconds),
             policies: [.subject: quota.subject, .key: quota.key],
-            quotaPeriod: Double(quota.period.components.seconds)
+            quotaPeriod: Double(quota.period.components.seconds),
+            recent: RecentLimits(most: uploads.recent, age: uploads.recentFor)
         )
+    }
+
+    /// The same for open files, which need descriptors.
+    var recentFiles: RecentLimits {
+        RecentLimits(most: min(uploads.recent, ProcessSetup.descriptors / 16), age: uploads.recentFor)
     }
 }

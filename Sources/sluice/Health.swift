@@ -3,7 +3,7 @@ import ArgumentParser
 import Gateway
 import SettingsKit
 
-struct Health: AsyncParsableCommand {
+struct Health: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health",
         abstract: "Asks the gateway on this machine whether it is well, for health checks of containers.",
@@ -33,8 +33,8 @@ struct Health: AsyncParsableCommand {
         guard (1...300).contains(timeout) else { throw ValidationError("--timeout must be 1 to 300.") }
     }
 
-    func run() async throws {
-        try await Self.check(options.load().values, isReadiness: !live, seconds: timeout)
+    func run() throws {
+        try Self.check(options.load().values, isReadiness: !live, seconds: timeout)
     }
 
     /// Runs the command as `sluice health` without arguments does.
@@ -42,12 +42,12 @@ struct Health: AsyncParsableCommand {
     /// A container's engine runs it every few seconds, and the parsing of arguments is a third of what it costs.
     ///
     /// - Throws: `CommandFailure`.
-    static func runWithoutArguments() async throws {
-        try await check(SettingsOptions.load(flags: [], file: nil).values, isReadiness: true, seconds: defaultSeconds)
+    static func runWithoutArguments() throws {
+        try check(SettingsOptions.load(flags: [], file: nil).values, isReadiness: true, seconds: defaultSeconds)
     }
 
-    private static func check(_ settings: Settings, isReadiness: Bool, seconds: Int) async throws {
-        let problem = await HealthCheck.problem(settings, isReadiness: isReadiness, timeout: .seconds(seconds))
+    private static func check(_ settings: Settings, isReadiness: Bool, seconds: Int) throws {
+        let problem = HealthCheck.problem(settings, isReadiness: isReadiness, timeout: .seconds(seconds))
         if let problem { throw CommandFailure(problem) }
         print("ok")
     }

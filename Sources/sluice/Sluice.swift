@@ -6,7 +6,7 @@ import Telemetry
 enum Program {
     static func main() async {
         guard CommandLine.arguments.dropFirst().elementsEqual(["health"]) else { return await Sluice.main() }
-        do { try await Health.runWithoutArguments() } catch { Sluice.exit(withError: error) }
+        do { try Health.runWithoutArguments() } catch { Sluice.exit(withError: error) }
     }
 }
 

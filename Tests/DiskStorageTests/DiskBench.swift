@@ -15,11 +15,15 @@ struct DiskBench {
     let directory: DataDirectory
     let storage: DiskStorage
 
-    init(durability: Durability = .acknowledged) throws {
+    /// - Parameters:
+    ///   - durability: Of the storage.
+    ///   - recent: How many files are kept open.
+    /// - Throws: The errors of the directory.
+    init(durability: Durability = .acknowledged, recent: RecentLimits = .none) throws {
         let temporary = try TemporaryDirectory()
         self.temporary = temporary
         directory = try DataDirectory(at: temporary.path("data"))
-        storage = Self.storage(directory, durability)
+        storage = Self.storage(directory, durability, recent)
     }
 
     /// In a directory that the caller removes.
@@ -29,8 +33,17 @@ struct DiskBench {
         storage = Self.storage(directory, durability)
     }
 
-    private static func storage(_ directory: DataDirectory, _ durability: Durability) -> DiskStorage {
-        DiskStorage(directory: directory, durability: durability, pool: BlockingPool(threads: 2, label: "test-disk"))
+    private static func storage(
+        _ directory: DataDirectory,
+        _ durability: Durability,
+        _ recent: RecentLimits = .none
+    ) -> DiskStorage {
+        DiskStorage(
+            directory: directory,
+            durability: durability,
+            pool: BlockingPool(threads: 2, label: "test-disk"),
+            recent: recent
+        )
     }
 
     static func newID() -> UploadID { UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000)) }
@@ -62,7 +75,7 @@ struct DiskBench {
         return false
     }
 
-    private func openDescriptors() throws -> Int {
+    func openDescriptors() throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
             let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")
             return target?.hasPrefix(directory.root + "/blobs") ?? false

@@ -1,4 +1,5 @@
 import SluiceTesting
+import SystemIO
 import Testing
 import Transport
 import UploadModel
@@ -10,6 +11,13 @@ struct DiskStorageContractTests {
     @Test("with every durability", arguments: BlobStorageContract.all, Durability.allCases)
     func contract(_ contract: Contract<any BlobStorage>, durability: Durability) async throws {
         let bench = try DiskBench(durability: durability)
+        try await contract.check(bench.storage)
+        #expect(try bench.markers() == [])
+    }
+
+    @Test("with files that are kept open", arguments: BlobStorageContract.all, Durability.allCases)
+    func keptOpen(_ contract: Contract<any BlobStorage>, durability: Durability) async throws {
+        let bench = try DiskBench(durability: durability, recent: RecentLimits(age: .seconds(600)))
         try await contract.check(bench.storage)
         #expect(try bench.markers() == [])
     }

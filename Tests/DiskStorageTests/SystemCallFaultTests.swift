@@ -27,7 +27,8 @@ struct SystemCallFaultTests {
             storage = DiskStorage(
                 directory: directory,
                 durability: durability,
-                pool: BlockingPool(threads: 2, label: "test-disk", calls: calls)
+                pool: BlockingPool(threads: 2, label: "test-disk", calls: calls),
+                recent: RecentLimits(age: .seconds(600))
             )
         }
 
@@ -115,8 +116,9 @@ struct SystemCallFaultTests {
                 id = DiskBench.newID()
                 try await storage.create(id)
             }
-            // The ends of the appends: by pieces, by a transfer, with a small body and with a large one that have digests.
-            var ends: [Int64] = [40_000, 90_000, 120_000, 400_000]
+            // The ends of the appends: twice at once, by pieces, by a transfer, with a small body and with a large one that have
+            // digests.
+            var ends: [Int64] = [20_000, 40_000, 60_000, 90_000, 120_000, 400_000]
             var length: Int64 = 0
             var attempts = 0
             while let end = ends.first {
@@ -145,6 +147,8 @@ struct SystemCallFaultTests {
         _ left: Int
     ) async -> AppendReport {
         let piece = Array(Self.bytes[Int(start)..<Int(end)])
+        // The first one into the file that its creation left open, the second into that of the first.
+        if left > 4 { return await storage.append(piece, to: id, at: start, isLast: left == 5) }
         return await storage.append(
             to: id,
             at: start,

@@ -10,7 +10,7 @@ extension Doctor {
 
     func listeners() async -> [Diagnosis] {
         let gateway = settings.general.gateway.listen
-        let answers = await HealthCheck.problem(settings, isReadiness: false, timeout: .seconds(5)) == nil
+        let answers = HealthCheck.problem(settings, isReadiness: false, timeout: .seconds(5)) == nil
         var results = [listener("gateway.listen", gateway, isServed: answers)]
         if let objects = settings.object.listen {
             results.append(listener("object.listen", objects, isServed: answers))
@@ -21,7 +21,7 @@ extension Doctor {
             }
         }
         guard answers else { return results + [.ok("gateway", "it does not run")] }
-        let problem = await HealthCheck.problem(settings, isReadiness: true, timeout: .seconds(10))
+        let problem = HealthCheck.problem(settings, isReadiness: true, timeout: .seconds(10))
         return results + [
             problem.map { .failed("gateway", "it runs and is not ready: \($0)") }
                 ?? .ok("gateway", "it runs and is ready")

@@ -7,6 +7,10 @@ package struct UploadSettings: SettingsSection {
     /// How long blobs without a record are kept.
     package var quarantine = Duration.seconds(7 * 86400)
     package var takeOverTimeout = Duration.seconds(10)
+    /// Open uploads whose records and files are kept ready for the next append.
+    package var recent = 128
+    /// How long, after the last append.
+    package var recentFor = Duration.seconds(5)
     package var interimResponses = InterimResponses.direct
     /// Upload URLs stop working when the API key that admitted the upload is revoked.
     package var revokeWithKey = false
@@ -59,6 +63,18 @@ package struct UploadSettings: SettingsSection {
             \.takeOverTimeout,
             .duration(.milliseconds(100) ... .seconds(600)),
             "How long a request waits for an older request for the same upload to stop."
+        ),
+        setting(
+            "uploads.recent",
+            \.recent,
+            .count(0...10_000),
+            "How many open uploads are kept ready for their next append: their records in memory, and their files open, as far as a sixteenth of the descriptors allows; 0 keeps none."
+        ),
+        setting(
+            "uploads.recentFor",
+            \.recentFor,
+            .duration(.milliseconds(100) ... .seconds(600)),
+            "How long an upload is kept ready after its last append."
         ),
         setting(
             "uploads.interimResponses",

@@ -93,6 +93,7 @@ package final class LeaseTable: Sendable {
     private let authority: (any LeaseAuthority)?
     private let onTakeOver: @Sendable (UploadID) -> Void
     private let onRefusal: @Sendable (UploadID, UploadError) -> Void
+    private let onUse: @Sendable (UploadID) -> Void
 
     /// - Parameters:
     ///   - timeout: How long a newcomer waits for the lease.
@@ -100,18 +101,21 @@ package final class LeaseTable: Sendable {
     ///   - authority: Decides between nodes; `nil` with a single node.
     ///   - onTakeOver: Called on any thread when a holder was asked to stop.
     ///   - onRefusal: Called on any thread when a user did not get an upload.
+    ///   - onUse: Called on any thread when a user got an upload, before it begins.
     package init(
         timeout: Duration,
         protectedTurn: Duration = .zero,
         among authority: (any LeaseAuthority)? = nil,
         onTakeOver: @escaping @Sendable (UploadID) -> Void = { _ in },
-        onRefusal: @escaping @Sendable (UploadID, UploadError) -> Void = { _, _ in }
+        onRefusal: @escaping @Sendable (UploadID, UploadError) -> Void = { _, _ in },
+        onUse: @escaping @Sendable (UploadID) -> Void = { _ in }
     ) {
         self.timeout = timeout
         self.protectedTurn = protectedTurn
         self.authority = authority
         self.onTakeOver = onTakeOver
         self.onRefusal = onRefusal
+        self.onUse = onUse
         authority?.attach { [weak self] in self?.preempt($0) }
     }
 
@@ -146,6 +150,7 @@ package final class LeaseTable: Sendable {
             }
         }
         defer { release(id, user) }
+        onUse(id)
         guard let authority, let claim = user.claim, let deadline else { return try await body() }
         do throws(UploadError) {
             if try await !takeAfterTurn(id, claim, authority, until: deadline, length) {
@@ -160,14 +165,23 @@ package final class LeaseTable: Sendable {
 
     /// Runs `body` if no other user holds or waits for the upload; disturbs none.
     ///
+    /// - Parameters:
+    ///   - id: The upload.
+    ///   - interrupter: As of `withLease`.
+    ///   - isNoted: Whether `onUse` is called.
+    ///   - body: Holds the lease until it returns or throws.
     /// - Returns: `nil` if the upload is in use.
+    /// - Throws: The errors of `body`; `.unavailable` for a writer after `interruptAll`; with an authority, its errors.
     package func withLeaseIfFree<Success>(
         on id: UploadID,
+        interrupter: SourceInterrupter? = nil,
+        isNoted: Bool = true,
         _ body: () async throws(UploadError) -> Success
     ) async throws(UploadError) -> Success? {
-        let user = newUser(nil)
+        let user = newUser(interrupter)
         guard try takeIfFree(id, user) else { return nil }
         defer { release(id, user) }
+        if isNoted { onUse(id) }
         guard let authority else { return try await body() }
         guard try await authority.acquireIfFree(id) else { return nil }
         return try await running(id, authority, body)

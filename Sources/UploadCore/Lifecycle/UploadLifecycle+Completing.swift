@@ -9,16 +9,21 @@ extension UploadLifecycle {
     /// - Parameters:
     ///   - upload: The upload, open, with its durable offset.
     ///   - digest: A digest of all its bytes, if one was verified while they arrived.
+    ///   - isSynchronized: Whether the storage has done that with the last bytes.
     /// - Returns: The recorded upload; still open, with its length, if the storage takes longer to finish it than a
     ///   client should wait.
     /// - Throws: `.gone` if it has ended meanwhile; `.digestMismatch` and `.contentTypeRefused` (both end it);
     ///   `.conditionFailed` if the object's condition does not hold for its name; `.quotaExceeded`; `.unavailable` if a
     ///   hook cannot be reached; `.storageFull`, `.storageFailure`.
-    func complete(_ upload: Upload, knowing digest: ExpectedDigest? = nil) async throws(UploadError) -> Upload {
+    func complete(
+        _ upload: Upload,
+        knowing digest: ExpectedDigest? = nil,
+        isSynchronized: Bool = false
+    ) async throws(UploadError) -> Upload {
         try context.checkWritable()
         let effectiveLimits = try await ledger.effectiveLimits(for: upload.accounts)
         do throws(UploadError) {
-            try await storage.synchronize(upload.id)
+            if !isSynchronized { try await storage.synchronize(upload.id) }
         } catch  where error.code == .finishing {
             return try await finishLater(upload, under: effectiveLimits)
         }

@@ -26,6 +26,7 @@ final class UploadLifecycle: Sendable {
     let events: EventService
     let hooks: any UploadHooks
     let leases: LeaseTable
+    let recents: RecentUploads
     /// Serialises changes of metadata on this node without disturbing the lease; the state store detects those of other
     /// nodes.
     let edits: TurnTable<UploadID>
@@ -45,6 +46,7 @@ final class UploadLifecycle: Sendable {
         events: EventService,
         hooks: any UploadHooks,
         edits: TurnTable<UploadID>,
+        recents: RecentUploads,
         among authority: (any LeaseAuthority)?
     ) {
         self.context = context
@@ -55,6 +57,7 @@ final class UploadLifecycle: Sendable {
         self.events = events
         self.hooks = hooks
         self.edits = edits
+        self.recents = recents
         names = TurnTable(timeout: context.limits.takeOverTimeout)
         leases = LeaseTable(
             timeout: context.limits.takeOverTimeout,
@@ -63,7 +66,8 @@ final class UploadLifecycle: Sendable {
             onTakeOver: { [observer = context.observer] in observer.observe(.takenOver($0)) },
             onRefusal: { [observer = context.observer] id, error in
                 if error.code == .busy || error.code == .interrupted { observer.observe(.turnedAway(id, error)) }
-            }
+            },
+            onUse: { [recents] in recents.forget($0) }
         )
     }
 
@@ -82,7 +86,13 @@ final class UploadLifecycle: Sendable {
         try await context.reporting(id) { () async throws(UploadError) -> Upload in
             let upload = try await leases.withLease(on: id, interrupter: nil) {
                 () async throws(UploadError) -> Upload in
-                try await reconciled(id, finish)
+                // Clients that resume append next.
+                recents.hold(id)
+                var found: Upload?
+                defer { recents.end(id, with: found) }
+                let upload = try await reconciled(id, finish)
+                found = upload
+                return upload
             }
             await completeFinals(waitingFor: upload)
             return upload

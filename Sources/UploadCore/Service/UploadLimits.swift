@@ -1,4 +1,5 @@
 package import Foundation
+package import SystemIO
 package import UploadModel
 
 /// Limits and timeouts of the services.
@@ -27,6 +28,8 @@ package struct UploadLimits: Sendable, Equatable {
     package var policies: [Account.Kind: Policy]
     /// Length in seconds of the period for quotas; default one day, which begins at midnight UTC.
     package var quotaPeriod: TimeInterval
+    /// How many records of open uploads are kept in memory after their last append, and for how long.
+    package var recent: RecentLimits
 
     package init(
         maximumBytes: Int64 = 1 << 40,
@@ -37,7 +40,8 @@ package struct UploadLimits: Sendable, Equatable {
         orphanAge: TimeInterval = 3600,
         quarantine: TimeInterval = 7 * 24 * 3600,
         policies: [Account.Kind: Policy] = [:],
-        quotaPeriod: TimeInterval = 24 * 3600
+        quotaPeriod: TimeInterval = 24 * 3600,
+        recent: RecentLimits = RecentLimits()
     ) {
         self.maximumBytes = maximumBytes
         self.lifetime = lifetime
@@ -48,5 +52,6 @@ package struct UploadLimits: Sendable, Equatable {
         self.quarantine = quarantine
         self.policies = policies
         self.quotaPeriod = quotaPeriod
+        self.recent = recent
     }
 }

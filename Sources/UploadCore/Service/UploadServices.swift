@@ -1,3 +1,4 @@
+internal import SystemIO
 package import UploadModel
 
 /// The services of the core over one state and one storage; each caller receives only the services that it uses.
@@ -17,9 +18,16 @@ package struct UploadServices: Sendable {
     /// Ends and removes expired uploads.
     package let sweep: SweepService
     private let leases: LeaseTable
+    private let recents: RecentUploads
 
     /// Number of uploads that requests to this process use now.
     package var leasesHeld: Int { leases.count }
+
+    /// Number of open uploads whose records are kept for the next append.
+    package var recentUploads: Int { recents.count }
+
+    /// How many appends found the record of their upload kept, and how many had to read it.
+    package var recentLookups: (found: Int, read: Int) { recents.lookups }
 
     /// - Parameters:
     ///   - state: Stores the records.
@@ -57,9 +65,12 @@ package struct UploadServices: Sendable {
             events: events,
             hooks: hooks,
             edits: edits,
+            // Other nodes change records without telling this one.
+            recents: RecentUploads(authority == nil ? limits.recent : .none),
             among: authority
         )
         leases = lifecycle.leases
+        recents = lifecycle.recents
         uploads = UploadService(
             context,
             state: state,

@@ -39,6 +39,21 @@ extension UploadService {
     ) async throws(UploadError) -> Upload {
         try await context.reporting(id) { () async throws(UploadError) -> Upload in
             try context.checkWritable()
+            var source = source
+            if length == nil,
+                let upload = try await appendSmall(
+                    to: id,
+                    at: offset,
+                    contentLength,
+                    finish,
+                    expecting: digest,
+                    upTo: most,
+                    from: &source
+                )
+            {
+                await lifecycle.completeFinals(waitingFor: upload)
+                return upload
+            }
             let spared = try await sparing(writerOf: id, at: offset)
             let upload = try await leases.withLease(on: id, interrupter: source.interrupter, sparing: spared) {
                 () async throws(UploadError) -> Upload in
@@ -66,16 +81,16 @@ extension UploadService {
                     let wanted = upload.offset + contentLength
                     upload = try await ledger.reserve(wanted, for: upload, under: effectiveLimits, isWhole: true)
                 }
-                let source = try await lifecycle.checkingContent(of: source, for: upload, under: effectiveLimits)
+                let checked = try await lifecycle.checkingContent(of: source, for: upload, under: effectiveLimits)
                 appends.begin(upload)
                 defer { appends.end(id) }
                 let report =
                     if upload.length == nil, effectiveLimits.limitsBytes, contentLength == nil {
-                        try await appendReserving(to: upload, room, source, digest, effectiveLimits, progress)
+                        try await appendReserving(to: upload, room, checked, digest, effectiveLimits, progress)
                     } else {
-                        await append(to: upload, limit: room, from: source, expecting: digest, progress)
+                        await append(to: upload, limit: room, from: checked, expecting: digest, progress)
                     }
-                return try await conclude(upload, report, source, finish, digestOfAll(upload, digest, report))
+                return try await conclude(upload, report, checked, finish, digestOfAll(upload, digest, report))
             }
             await lifecycle.completeFinals(waitingFor: upload)
             return upload
@@ -216,7 +231,7 @@ extension UploadService {
     }
 
     /// Records what the storage did, then returns or throws the outcome.
-    private func conclude(
+    func conclude(
         _ before: Upload,
         _ report: AppendReport,
         _ source: any ByteSource,
@@ -234,7 +249,9 @@ extension UploadService {
             context.observer.observe(.brokenOff(upload.id, failure, bytes: report.stored))
         }
         let isFull = finish == .whenFull && upload.offset == upload.length
-        if isFull { upload = try await lifecycle.complete(upload, knowing: digest) }
+        if isFull {
+            upload = try await lifecycle.complete(upload, knowing: digest, isSynchronized: report.isSynchronized)
+        }
         if upload.state == .open, report.stored > 0 { upload.expiresAt = await lifecycle.renewedExpiry(of: upload) }
         switch report.end {
         case .endOfSource: break
@@ -251,7 +268,7 @@ extension UploadService {
         // Full but still open: the storage is still finishing it.
         if isFull { return upload }
         if upload.completesWhenFull, upload.offset == upload.length {
-            return try await lifecycle.complete(upload, knowing: digest)
+            return try await lifecycle.complete(upload, knowing: digest, isSynchronized: report.isSynchronized)
         }
         guard finish == .explicit(isLast: true), upload.state == .open else { return upload }
         if let length = upload.length, length != upload.offset {

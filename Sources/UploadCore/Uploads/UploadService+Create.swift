@@ -109,6 +109,8 @@ extension UploadService {
         }
         do throws(UploadError) {
             let event = events.event(.created, of: upload)
+            // Before anyone can know of it, and so before any change.
+            lifecycle.recents.add(upload)
             if let job {
                 try await state.insert(upload, consuming: grant, under: effectiveLimits, recording: event, pulling: job)
             } else {
@@ -116,6 +118,7 @@ extension UploadService {
             }
             return upload
         } catch {
+            lifecycle.recents.forget(upload.id)
             if try await isRecorded(upload, consuming: grant, after: error) { return upload }
             if error.code == .grantUsed, let grant, let before = try await recordedBefore(upload, by: grant) {
                 return before

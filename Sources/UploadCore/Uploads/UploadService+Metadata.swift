@@ -47,6 +47,8 @@ extension UploadService {
         try await check(metadata, of: upload)
         upload.metadata = metadata
         upload.updatedAt = now
+        // Whatever comes of it.
+        defer { lifecycle.recents.forget(id) }
         let recorded = try await state.setMetadata(
             of: id,
             from: before,

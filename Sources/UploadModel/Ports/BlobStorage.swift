@@ -156,6 +156,9 @@ package protocol BlobStorage: Sendable {
     /// The interface for blobs that are stored whole; `nil` if the storage gains nothing by that.
     var wholeStorage: (any WholeBlobStorage)? { get }
 
+    /// The interface for small contents that are appended at once; `nil` if the storage gains nothing by that.
+    var smallAppendStorage: (any SmallAppendStorage)? { get }
+
     /// The interface for blobs that are uploaded in parts; `nil` if the storage does not support them.
     var partStorage: (any PartStorage)? { get }
 }
@@ -164,6 +167,8 @@ extension BlobStorage {
     package var mayLoseBlobs: Bool { false }
 
     package var wholeStorage: (any WholeBlobStorage)? { nil }
+
+    package var smallAppendStorage: (any SmallAppendStorage)? { nil }
 
     package var partStorage: (any PartStorage)? { nil }
 }
@@ -174,6 +179,19 @@ package protocol WholeBlobStorage: Sendable {
     ///
     /// - Throws: `.tooLarge`, `.storageFull`, `.storageFailure`; nothing of the blob remains.
     func create(_ blob: NewBlob, with content: [UInt8]) async throws(UploadError)
+}
+
+/// Appends small contents in one step.
+package protocol SmallAppendStorage: Sendable {
+    /// Appends bytes that have all arrived.
+    ///
+    /// - Parameters:
+    ///   - content: At least one byte.
+    ///   - id: The blob.
+    ///   - offset: The blob's length; any other value is `.offsetMismatch`, with nothing changed.
+    ///   - isLast: Whether these are the blob's last bytes, so that it is best synchronised in the same step.
+    /// - Returns: What was stored, as of `BlobStorage.append`.
+    func append(_ content: [UInt8], to id: UploadID, at offset: Int64, isLast: Bool) async -> AppendReport
 }
 
 /// Describes a blob to create.
@@ -220,10 +238,13 @@ package struct AppendReport: Sendable {
     /// Bytes that were appended and are as durable as the settings require.
     package var stored: Int64
     package var end: End
+    /// Whether the blob is as after `BlobStorage.synchronize`.
+    package var isSynchronized: Bool
 
-    package init(stored: Int64, end: End) {
+    package init(stored: Int64, end: End, isSynchronized: Bool = false) {
         self.stored = stored
         self.end = end
+        self.isSynchronized = isSynchronized
     }
 }
 

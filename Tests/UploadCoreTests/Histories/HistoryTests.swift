@@ -26,6 +26,30 @@ private final class PausingSource: ByteSource {
     }
 }
 
+/// A source whose bytes have all arrived; others run before they are taken.
+private final class ArrivedSource: ByteSource {
+    private let base: ArraySource
+    private let executor: SeededExecutor
+
+    init(_ bytes: [UInt8], _ executor: SeededExecutor) {
+        base = ArraySource(bytes)
+        self.executor = executor
+    }
+
+    var remaining: Int64? { base.remaining }
+    var interrupter: SourceInterrupter { base.interrupter }
+
+    func arrives(_ count: Int) async -> Bool {
+        await executor.pause()
+        return await base.arrives(count)
+    }
+
+    func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
+        await executor.pause()
+        return try await base.next(maximum: maximum)
+    }
+}
+
 /// Counts calls and replies.
 private final class Moments: Sendable {
     private let last = Mutex(0)
@@ -119,9 +143,11 @@ private struct HistoryBench {
             _ = try await services.uploads.create(NewUpload(dialect: "tus", length: 4), under: grant)
             return .done
         case .append(let index, let offset, let bytes):
-            return try await append(bytes, isCut: false, at: offset, to: index)
+            return try await append(PausingSource(bytes, isCut: false, executor), bytes.count, at: offset, to: index)
+        case .appendSmall(let index, let offset, let bytes):
+            return try await append(ArrivedSource(bytes, executor), bytes.count, at: offset, to: index)
         case .appendCut(let index, let offset, let bytes):
-            return try await append(bytes, isCut: true, at: offset, to: index)
+            return try await append(PausingSource(bytes, isCut: true, executor), bytes.count + 1, at: offset, to: index)
         case .status(let index):
             let upload = try await services.uploads.status(of: streams[index])
             return .offset(upload.state, upload.offset)
@@ -184,17 +210,17 @@ private struct HistoryBench {
     }
 
     private func append(
-        _ bytes: [UInt8],
-        isCut: Bool,
+        _ source: any ByteSource,
+        _ announced: Int,
         at offset: Int,
         to index: Int
     ) async throws(UploadError) -> ServiceReply {
         let upload = try await bench.services.uploads.append(
             to: streams[index],
             at: Int64(offset),
-            contentLength: Int64(bytes.count + (isCut ? 1 : 0)),
+            contentLength: Int64(announced),
             expecting: nil,
-            from: PausingSource(bytes, isCut: isCut, executor)
+            from: source
         )
         return .offset(upload.state, upload.offset)
     }
@@ -219,7 +245,9 @@ extension ServiceCall {
         let bytes = [UInt8](repeating: byte, count: 1 + below(3))
         switch below(32) {
         case 0: return .createOnce
-        case 1, 2, 3: return .append(stream, at: 0, bytes + [byte])
+        case 1: return .append(stream, at: 0, bytes + [byte])
+        case 2: return .appendSmall(stream, at: 0, bytes)
+        case 3: return .appendSmall(stream, at: 1 + below(3), Array(bytes.prefix(1 + below(2))))
         case 4: return .append(stream, at: below(4), bytes)
         case 5: return .appendCut(stream, at: below(2), bytes)
         case 6: return .status(stream)

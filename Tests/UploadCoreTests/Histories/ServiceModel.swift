@@ -13,6 +13,8 @@ enum ServiceCall: Hashable, Sendable {
 
     case createOnce
     case append(Int, at: Int, [UInt8])
+    /// All bytes have arrived when it begins.
+    case appendSmall(Int, at: Int, [UInt8])
     /// The client disconnects before its last byte.
     case appendCut(Int, at: Int, [UInt8])
     case status(Int)
@@ -103,7 +105,7 @@ struct ServiceModel: Hashable {
         case .createOnce:
             if isGrantUsed { return reply == .failed(.grantUsed) ? [self] : [] }
             return reply == .done ? [with { $0.isGrantUsed = true }] : []
-        case .append(let index, let offset, let bytes):
+        case .append(let index, let offset, let bytes), .appendSmall(let index, let offset, let bytes):
             return appending(bytes, announced: bytes.count, at: offset, to: index, reply)
         case .appendCut(let index, let offset, let bytes):
             return appending(bytes, announced: bytes.count + 1, at: offset, to: index, reply)

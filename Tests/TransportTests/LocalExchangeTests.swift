@@ -5,10 +5,10 @@ import Testing
 @testable import Transport
 
 @Suite(.timeLimit(.minutes(10)))
-struct PlainExchangeTests {
+struct LocalExchangeTests {
     /// A server on this machine that never answers: connections wait in its backlog.
     private static func silent() throws -> (descriptor: Int32, address: SocketAddress) {
-        let path = "/tmp/sluice-plain-\(UInt64.random(in: 0 ... .max)).sock"
+        let path = "/tmp/sluice-local-\(UInt64.random(in: 0 ... .max)).sock"
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         let address = SocketAddress(unixPath: path)
         try address.withSockaddr { pointer, size throws(SystemError) in
@@ -26,7 +26,7 @@ struct PlainExchangeTests {
             unlink(server.address.unixPath ?? "")
         }
         let error = #expect(throws: SystemError.self) {
-            try PlainExchange.response(to: [1], from: server.address, limit: 10, within: .milliseconds(50))
+            try LocalExchange.response(to: [1], from: server.address, limit: 10, within: .milliseconds(50))
         }
         #expect(error?.errno == ETIMEDOUT)
     }
@@ -38,7 +38,7 @@ struct PlainExchangeTests {
             close(server.descriptor)
             unlink(server.address.unixPath ?? "")
         }
-        let served = BlockingPool(threads: 1, label: "plain-exchange")
+        let served = BlockingPool(threads: 1, label: "local-exchange")
         async let asked = served.run { () -> [UInt8] in
             let peer = accept(server.descriptor, nil, nil)
             var request = [UInt8](repeating: 0, count: 4)
@@ -47,9 +47,9 @@ struct PlainExchangeTests {
             close(peer)
             return Array(request.prefix(max(0, count)))
         }
-        let asking = BlockingPool(threads: 1, label: "plain-exchange")
+        let asking = BlockingPool(threads: 1, label: "local-exchange")
         let response = try await asking.run(throwing: {
-            try PlainExchange.response(to: Array("ping".utf8), from: server.address, limit: limit, within: .seconds(60))
+            try LocalExchange.response(to: Array("ping".utf8), from: server.address, limit: limit, within: .seconds(60))
         })
         #expect(response == Array("hello".utf8.prefix(limit)))
         #expect(await asked == Array("ping".utf8))
@@ -62,7 +62,7 @@ struct PlainExchangeTests {
             close(server.descriptor)
             unlink(server.address.unixPath ?? "")
         }
-        let served = BlockingPool(threads: 1, label: "plain-exchange")
+        let served = BlockingPool(threads: 1, label: "local-exchange")
         async let moved = served.run { () -> Int in
             let peer = accept(server.descriptor, nil, nil)
             defer { close(peer) }
@@ -77,11 +77,11 @@ struct PlainExchangeTests {
             }
             return moved
         }
-        let asking = BlockingPool(threads: 1, label: "plain-exchange")
+        let asking = BlockingPool(threads: 1, label: "local-exchange")
         let request = [UInt8](repeating: 1, count: reads ? 4_000_000 : 1)
         let error = await #expect(throws: SystemError.self) {
             try await asking.run(throwing: {
-                try PlainExchange.response(to: request, from: server.address, limit: 1000, within: .milliseconds(100))
+                try LocalExchange.response(to: request, from: server.address, limit: 1000, within: .milliseconds(100))
             })
         }
         #expect(error?.errno == ETIMEDOUT)
@@ -91,8 +91,8 @@ struct PlainExchangeTests {
     @Test("Nobody listens")
     func nobody() {
         let error = #expect(throws: SystemError.self) {
-            let nowhere = SocketAddress(unixPath: "/tmp/sluice-plain-none-\(UInt64.random(in: 0 ... .max))")
-            _ = try PlainExchange.response(to: [1], from: nowhere, limit: 10, within: .seconds(1))
+            let nowhere = SocketAddress(unixPath: "/tmp/sluice-local-none-\(UInt64.random(in: 0 ... .max))")
+            _ = try LocalExchange.response(to: [1], from: nowhere, limit: 10, within: .seconds(1))
         }
         #expect(error == SystemError("connect", errno: ENOENT))
     }
