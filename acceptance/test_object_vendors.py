@@ -585,6 +585,15 @@ def test_oss_lists_no_parts_without_a_marker(oss):
     assert (listed.parts, listed.is_truncated, listed.next_marker) == ([], False, "")
 
 
+def test_oss_completes_an_upload_without_parts(oss):
+    """As the SDK in C expects, and as those do that cut an empty file into parts."""
+    key = oss.prefix + "k"
+    upload = oss.create(key)
+    for _ in range(2):
+        oss.complete(key, upload, [])
+    assert oss.get(key) == b""
+
+
 def test_cos_appends(cos):
     key = cos.prefix + "appended"
     first = cos.cos.append_object(BUCKET, key, 0, b"abc")

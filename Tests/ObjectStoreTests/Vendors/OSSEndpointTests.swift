@@ -85,6 +85,29 @@ struct OSSEndpointTests {
         }
     }
 
+    @Test("an upload without parts is completed as an empty object", arguments: Signature.oss)
+    func noParts(_ signature: Signature) async throws {
+        let bench = try await ObjectBench()
+        let session = try bench.issuer.session(bench.grant(), for: .aliyun)
+        let none = Array("<CompleteMultipartUpload />".utf8)
+        var id = try await bench.begin("/bucket-1/a/k", session, by: signature)
+        // Twice: the response may have been lost.
+        for _ in 1...2 {
+            let target = "/bucket-1/a/k?uploadId=\(id)"
+            let done = try await bench.send("POST", target, session, by: signature, content: none)
+            #expect(done.outcome == "200" && done.fields["x-oss-hash-crc64ecma"] == "0")
+        }
+        let name = ObjectName(bucket: "bucket-1", key: "a/k")
+        #expect(try await bench.services.objects.removeObject(name))
+        // A list without parts does not drop those that are there.
+        id = try await bench.begin("/bucket-1/a/k", session, by: signature)
+        let target = "/bucket-1/a/k?uploadId=\(id)"
+        let part = try await bench.send("PUT", target + "&partNumber=1", session, by: signature, content: [7])
+        #expect(part.outcome == "200")
+        let refused = try await bench.send("POST", target, session, by: signature, content: none)
+        #expect(refused.outcome == "400 MalformedXML")
+    }
+
     @Test("parts are stored, listed and joined", arguments: Signature.oss)
     func parts(_ signature: Signature) async throws {
         let bench = try await ObjectBench()

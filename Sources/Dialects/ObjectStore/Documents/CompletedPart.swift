@@ -65,13 +65,18 @@ package struct CompletedPart: Sendable, Equatable {
 
     /// Parses the list of parts.
     ///
-    /// - Parameter bytes: The document.
-    /// - Returns: At least one part, by ascending number.
+    /// - Parameters:
+    ///   - bytes: The document.
+    ///   - canBeEmpty: Whether a list without parts is accepted.
+    /// - Returns: By ascending number.
     /// - Throws: `MalformedXML`, `InvalidArgument` for an invalid number, `InvalidPart` for a malformed tag or
     ///   checksum, `InvalidPartOrder`.
-    package static func list(document bytes: [UInt8]) throws(ObjectError) -> [CompletedPart] {
+    package static func list(
+        document bytes: [UInt8],
+        canBeEmpty: Bool = false
+    ) throws(ObjectError) -> [CompletedPart] {
         let root = try RequestDocuments.root(bytes, "CompleteMultipartUpload", limit: RequestDocuments.Limit.completion)
-        guard (1...PartRecord.numbers.upperBound).contains(root.children.count) else {
+        guard ((canBeEmpty ? 0 : 1)...PartRecord.numbers.upperBound).contains(root.children.count) else {
             throw ObjectError(.malformedXML)
         }
         var parts: [CompletedPart] = []

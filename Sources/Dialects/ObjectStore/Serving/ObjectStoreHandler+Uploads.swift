@@ -1,4 +1,5 @@
 internal import Bytes
+internal import Digests
 internal import Foundation
 internal import HTTPWire
 internal import ObjectGrants
@@ -123,17 +124,21 @@ extension ObjectStoreHandler {
         let (condition, expected) = (call.command.write.condition, call.command.write.expectation)
         let bytes = try await call.collect(limit: RequestDocuments.Limit.completion)
         // Parsing 10,000 parts takes some tenths of a second; the event loop serves others meanwhile.
+        let canBeEmpty = call.vendor.profile.completesWithoutParts
         let parts = try await Task.detached { () -> Result<[CompletedPart], ObjectError> in
-            Result { () throws(ObjectError) in try CompletedPart.list(document: bytes) }
+            Result { () throws(ObjectError) in try CompletedPart.list(document: bytes, canBeEmpty: canBeEmpty) }
         }.value.get()
         let algorithm = upload.attributes?.checksum?.algorithm
-        let named = parts.map { part in
-            NamedPart(
-                number: part.number,
-                entityTag: part.entityTag,
-                checksum: algorithm.flatMap { part.checksums[$0] }
-            )
-        }
+        let named =
+            parts.isEmpty
+            ? [try await emptyPart(of: upload, call)]
+            : parts.map { part in
+                NamedPart(
+                    number: part.number,
+                    entityTag: part.entityTag,
+                    checksum: algorithm.flatMap { part.checksums[$0] }
+                )
+            }
         let object: Upload
         do throws(ObjectError) {
             object = try await meeting(condition, name) { () async throws(ObjectError) in
@@ -163,6 +168,24 @@ extension ObjectStoreHandler {
         call.vendor.report(crc64: object.attributes?.crc64, in: &response.fields)
         response.trace.uploadID = upload.id.text
         return await self.response(call.callback, of: StoredObject(name, object, call), with: response)
+    }
+
+    /// The only part of an upload to which the client sent none.
+    ///
+    /// - Throws: `MalformedXML` if there are parts, which a list without them would drop.
+    private func emptyPart(of upload: Upload, _ call: ObjectCall) async throws(ObjectError) -> NamedPart {
+        let part = NamedPart(number: 1, entityTag: Hexadecimal.encode(Digest.hash([], .md5)))
+        // The answer to the request that completed it may have been lost.
+        guard upload.state == .open else { return part }
+        let content = call.content(copying: ArraySource([]), size: 0).object
+        let isEmpty = try await core(.upload) { () async throws(UploadError) in
+            let (_, stored) = try await uploads.parts.parts(of: upload.id, after: 0, limit: 2)
+            guard stored.allSatisfy({ $0.number == part.number && $0.size == 0 }) else { return false }
+            if stored.isEmpty { _ = try await uploads.put(part.number, of: (upload, nil), content) }
+            return true
+        }
+        guard isEmpty else { throw ObjectError(.malformedXML) }
+        return part
     }
 
     /// The URL of an object, as the client of a request reaches it.

@@ -10,6 +10,7 @@ extension VendorProfile {
         storageClass: "STANDARD",
         minimumPartSize: 5 << 20,
         maximumUserMetadata: S3ObjectHeaders.maximumUserMetadata,
+        completesWithoutParts: false,
         copySource: .path,
         ranges: .http,
         directives: ["COPY": false, "REPLACE": true],

@@ -9,6 +9,8 @@ extension VendorProfile {
         storageClass: "Standard",
         minimumPartSize: 100 << 10,
         maximumUserMetadata: 8 << 10,
+        // SDKs of OSS make parts of an empty file: none.
+        completesWithoutParts: true,
         copySource: .formEncodedPath,
         ranges: .firstWithin,
         directives: ["COPY": false, "REPLACE": true, "REPLACED": true],

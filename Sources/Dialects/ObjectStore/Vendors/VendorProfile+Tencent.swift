@@ -9,6 +9,7 @@ extension VendorProfile {
         storageClass: "STANDARD",
         minimumPartSize: 1 << 20,
         maximumUserMetadata: 2 << 10,
+        completesWithoutParts: false,
         copySource: .host,
         ranges: .http,
         directives: ["COPY": false, "REPLACE": true, "REPLACED": true],

@@ -79,6 +79,8 @@ final class VendorProfile: Sendable {
     let minimumPartSize: Int64
     /// In bytes: names, without the vendor's prefix, plus values.
     let maximumUserMetadata: Int
+    /// Whether an upload without parts can be completed, as an empty object.
+    let completesWithoutParts: Bool
     let copySource: CopySourceForm
     let ranges: RangeRule
     /// The values of the copy directive, and whether a copy then uses the request's values.
@@ -111,6 +113,7 @@ final class VendorProfile: Sendable {
         storageClass: String,
         minimumPartSize: Int64,
         maximumUserMetadata: Int,
+        completesWithoutParts: Bool,
         copySource: CopySourceForm,
         ranges: RangeRule,
         directives: [String: Bool],
@@ -132,6 +135,7 @@ final class VendorProfile: Sendable {
         self.storageClass = storageClass
         self.minimumPartSize = minimumPartSize
         self.maximumUserMetadata = maximumUserMetadata
+        self.completesWithoutParts = completesWithoutParts
         self.copySource = copySource
         self.ranges = ranges
         self.directives = directives
