@@ -13,8 +13,9 @@ package enum SubjectText {
     }
 }
 
-/// The name of an app user by its bytes. A `String` also equals what is canonically equivalent: "é" as one character and as
-/// "e" with an accent are two users.
+/// The name of an app user, compared by its bytes.
+///
+/// A `String` also equals what is canonically equivalent: "é" as one character and as "e" with an accent are two users.
 package struct SubjectName: Hashable, Sendable {
     private let text: String
 
