@@ -35,10 +35,10 @@ package final class RecentTable<Key: Hashable & Sendable, Value: Sendable>: Send
             return nil
         }
 
-        /// Keeps the list of the order short.
+        /// Keeps the list of the order in proportion to the values, also while one stays and others come and go.
         mutating func shorten() {
-            guard head > 64, head > order.count / 2 else { return }
-            order.removeFirst(head)
+            guard order.count > 64 + 2 * entries.count else { return }
+            order = order[head...].filter { entries[$0.key]?.ticket == $0.ticket }
             head = 0
         }
     }
@@ -54,6 +54,9 @@ package final class RecentTable<Key: Hashable & Sendable, Value: Sendable>: Send
 
     /// Number of values.
     package var count: Int { contents.withLock { $0.entries.count } }
+
+    /// Number of places in the order, for tests.
+    package var places: Int { contents.withLock { $0.order.count } }
 
     /// Removes a value and returns it.
     package func take(_ key: Key) -> Value? {
@@ -75,8 +78,6 @@ package final class RecentTable<Key: Hashable & Sendable, Value: Sendable>: Send
             contents.order.append((key, entry.ticket))
             var dropped: Value?
             if contents.entries.count > most { dropped = contents.dropOldest { _ in true } }
-            // What was taken leaves its place in the order.
-            _ = contents.dropOldest { _ in false }
             contents.shorten()
             defer { contents.isAging = true }
             return (dropped, replaced, !contents.isAging)

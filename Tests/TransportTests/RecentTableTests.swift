@@ -59,6 +59,18 @@ struct RecentTableTests {
         #expect(table.take(2 * most - 1)?.number == 2 * most - 1)
     }
 
+    @Test("what comes and goes while another value stays takes no more room")
+    func churn() {
+        let table = RecentTable<Int, Int>(RecentLimits(most: 10, age: .seconds(600)))
+        table.put(0, 0)
+        for round in 1...10_000 {
+            table.put(1, round)
+            #expect(table.take(1) == round)
+            #expect(table.places <= 70)
+        }
+        #expect(table.take(0) == 0)
+    }
+
     @Test("a table for none keeps none")
     func none() {
         let table = RecentTable<Int, Int>(.none)

@@ -178,6 +178,7 @@ package final class LeaseTable: Sendable {
         isNoted: Bool = true,
         _ body: () async throws(UploadError) -> Success
     ) async throws(UploadError) -> Success? {
+        TraceScope.current?.note(upload: id.text)
         let user = newUser(interrupter)
         guard try takeIfFree(id, user) else { return nil }
         defer { release(id, user) }
