@@ -113,3 +113,12 @@ def test_videos_are_of_one_user(server, name, other):
     for method in ("GET", "PATCH", "DELETE"):
         assert others(method, video, json={} if method == "PATCH" else None).status_code == 404
     assert others("GET", "/me/videos").json()["total"] == 0
+
+
+def test_extensions_are_compared_by_their_bytes(api):
+    assert api.request("PUT", "/v1/quota/subjects/extensions", json={"extensions": ["mkv"]}).status_code == 200
+    key = token(api, "extensions")
+    statuses = {}
+    for name in ("a.mkv", "a.MKV", "a.m\u212av", "a.mkv\u0301", "a.mkv\u200b", "a.exe\u2024mkv", "a.mkv."):
+        statuses[name] = api.create(1, key=key, metadata={"filename": name}).status_code
+    assert [name for name, status in statuses.items() if status == 201] == ["a.mkv", "a.MKV"], statuses

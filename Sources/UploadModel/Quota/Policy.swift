@@ -52,8 +52,11 @@ extension Policy {
         }
         guard !extensions.isEmpty else { return }
         let name = metadata.filename ?? ""
-        let suffix = name.lastIndex(of: ".").map { name[name.index(after: $0)...].lowercased() } ?? ""
-        guard extensions.contains(suffix) else {
+        let written = name.lastIndex(of: ".").map { name[name.index(after: $0)...] } ?? ""
+        let suffix = written.lowercased()
+        // The sign for kelvin becomes a k, and is none.
+        let isSameLength = written.utf8.count == suffix.utf8.count
+        guard isSameLength, extensions.contains(where: { $0.utf8.elementsEqual(suffix.utf8) }) else {
             let allowed = extensions.map { "." + $0 }.joined(separator: ", ")
             throw UploadError(
                 .contentTypeRefused,
