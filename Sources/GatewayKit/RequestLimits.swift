@@ -15,14 +15,14 @@ package final class RequestLimits: Sendable {
         let settings: LimitSettings
         let addresses: ClientLimits<AddressBlock>
         let keys: ClientLimits<String>
-        let subjects: ClientLimits<String>
+        let subjects: ClientLimits<SubjectName>
         let exempt: [PeerRange]
 
         init(
             _ settings: LimitSettings,
             _ addresses: ClientLimits<AddressBlock>,
             _ keys: ClientLimits<String>,
-            _ subjects: ClientLimits<String>
+            _ subjects: ClientLimits<SubjectName>
         ) {
             self.settings = settings
             (self.addresses, self.keys, self.subjects) = (addresses, keys, subjects)

@@ -236,14 +236,14 @@ final class EventFeed: Sendable {
 private struct Interest {
     private var isInAll = false
     private var uploads: Set<UploadID> = []
-    private var subjects: Set<String> = []
+    private var subjects: Set<SubjectName> = []
 
     init(_ filters: some Sequence<EventFilter>) {
         for filter in filters where filter.hasProgress {
             if let upload = filter.upload {
                 uploads.insert(upload)
             } else if let subject = filter.subject {
-                subjects.insert(subject)
+                subjects.insert(SubjectName(subject))
             } else {
                 isInAll = true
             }
@@ -251,7 +251,7 @@ private struct Interest {
     }
 
     func contains(_ upload: Upload) -> Bool {
-        isInAll || uploads.contains(upload.id) || upload.subject.map(subjects.contains) ?? false
+        isInAll || uploads.contains(upload.id) || upload.subject.map { subjects.contains(SubjectName($0)) } ?? false
     }
 }
 

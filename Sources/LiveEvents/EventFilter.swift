@@ -15,7 +15,8 @@ struct EventFilter: Sendable {
     static let names = EventRecord.Kind.allCases.map(\.eventName)
 
     func matches(_ upload: UploadID, _ subject: String?) -> Bool {
-        (self.upload == nil || self.upload == upload) && (self.subject == nil || self.subject == subject)
+        (self.upload == nil || self.upload == upload)
+            && (self.subject == nil || self.subject.isSameSubject(as: subject))
     }
 }
 

@@ -60,7 +60,7 @@ package struct Grant: Sendable, Equatable, Codable {
 
     /// Whether an upload was begun under this grant, or under another one that the same key minted for the same subject.
     package func hasBegun(_ upload: Upload) -> Bool {
-        upload.principal == id || upload.issuer == issuer && upload.subject == subject
+        upload.principal == id || upload.issuer == issuer && upload.subject.isSameSubject(as: subject)
     }
 
     private static let idPrefix = "grant_"

@@ -12,3 +12,30 @@ package enum SubjectText {
             && !text.unicodeScalars.contains { $0.properties.generalCategory == .control }
     }
 }
+
+/// The name of an app user by its bytes.
+///
+/// A `String` also equals what is canonically equivalent: "é" as one character and as "e" with an accent are two users.
+package struct SubjectName: Hashable, Sendable {
+    private let text: String
+
+    package init(_ text: String) { self.text = text }
+
+    package static func == (one: SubjectName, other: SubjectName) -> Bool {
+        one.text.utf8.elementsEqual(other.text.utf8)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        for byte in text.utf8 { hasher.combine(byte) }
+    }
+}
+
+extension String {
+    /// Whether both name the same app user.
+    package func isSameSubject(as other: String) -> Bool { SubjectName(self) == SubjectName(other) }
+}
+
+extension String? {
+    /// Whether both name the same app user, or no particular one.
+    package func isSameSubject(as other: String?) -> Bool { map(SubjectName.init) == other.map(SubjectName.init) }
+}

@@ -169,7 +169,7 @@ struct CompanionAPI: Sendable {
         let name = ObjectName(bucket: call.bucket, key: key)
         return try await access.core { () async throws(UploadError) -> (Upload, ObjectName) in
             let upload = try await uploads.find(call.path["uploadId"], of: name, isOpen: isOpen)
-            guard upload.subject == call.grant.subject, upload.issuer == call.grant.issuer else {
+            guard upload.subject.isSameSubject(as: call.grant.subject), upload.issuer == call.grant.issuer else {
                 throw UploadError(.notFound, "There is no multipart upload with this id for this key.")
             }
             return (upload, name)

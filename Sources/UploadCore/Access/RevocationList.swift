@@ -23,7 +23,7 @@ package final class RevocationList: Sendable {
         /// Existing keys; they are valid unless they are in `keys`.
         var known: Set<String> = []
         var everybody: Date?
-        var subjects: [String: Date] = [:]
+        var subjects: [SubjectName: Date] = [:]
         var readAt: Date?
         var reading: Task<UploadError?, Never>?
     }
@@ -88,7 +88,7 @@ package final class RevocationList: Sendable {
         var isKnown = true
         let isOver = contents.withLock { contents in
             if let end = contents.everybody, made < end { return true }
-            if let subject, let end = contents.subjects[subject], made < end { return true }
+            if let subject, let end = contents.subjects[SubjectName(subject)], made < end { return true }
             guard let issuer else { return false }
             isKnown = contents.known.contains(issuer)
             return contents.keys.contains(issuer)
@@ -145,7 +145,8 @@ package final class RevocationList: Sendable {
                 contents.keys.formUnion(new.keys)
                 for one in new.bulk {
                     if let subject = one.subject {
-                        contents.subjects[subject] = max(contents.subjects[subject] ?? .distantPast, one.issuedBefore)
+                        let name = SubjectName(subject)
+                        contents.subjects[name] = max(contents.subjects[name] ?? .distantPast, one.issuedBefore)
                     } else {
                         contents.everybody = max(contents.everybody ?? .distantPast, one.issuedBefore)
                     }

@@ -21,7 +21,7 @@ extension UploadLifecycle {
             guard part.concatenation?.role == .partial else {
                 throw UploadError(.invalidRequest, "Part \(index + 1) of the final upload is not a partial upload.")
             }
-            guard subject == nil || part.subject == subject else {
+            guard subject == nil || part.subject.isSameSubject(as: subject) else {
                 throw UploadError(
                     .forbidden(scope: nil),
                     "Part \(index + 1) of the final upload is of another user; join only what was uploaded for the same one."

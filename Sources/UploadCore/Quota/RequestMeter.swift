@@ -9,7 +9,7 @@ package final class RequestMeter: Sendable {
 
     private struct Uses {
         var key: String?
-        var subject: String?
+        var subject: SubjectName?
         var pacers: [Pacer] = []
         /// When more content may be taken.
         var resumesAt: Nanoseconds = 0
@@ -19,7 +19,7 @@ package final class RequestMeter: Sendable {
     }
 
     private let keys: ClientLimits<String>
-    private let subjects: ClientLimits<String>
+    private let subjects: ClientLimits<SubjectName>
     private let bringsContent: Bool
     private let uses = Mutex(Uses())
 
@@ -30,7 +30,7 @@ package final class RequestMeter: Sendable {
     ///   - bringsContent: Whether content follows the head.
     package init(
         keys: ClientLimits<String>,
-        subjects: ClientLimits<String>,
+        subjects: ClientLimits<SubjectName>,
         pacer: Pacer?,
         bringsContent: Bool
     ) {
@@ -57,10 +57,11 @@ package final class RequestMeter: Sendable {
             }
         }
         if let subject, subjects.isLimited, uses.withLock({ $0.subject == nil && !$0.isOver }) {
-            try subjects.begin(subject, bringsContent: bringsContent)
-            let pacer = subjects.pacer(of: subject)
+            let name = SubjectName(subject)
+            try subjects.begin(name, bringsContent: bringsContent)
+            let pacer = subjects.pacer(of: name)
             uses.withLock { uses in
-                uses.subject = subject
+                uses.subject = name
                 if let pacer { uses.pacers.append(pacer) }
             }
         }

@@ -77,7 +77,8 @@ extension UploadService {
 extension Upload {
     /// Whether a repeated request would create the same upload.
     fileprivate func isAskedFor(by other: Upload) -> Bool {
-        dialect == other.dialect && subject == other.subject && length == other.length && metadata == other.metadata
+        dialect == other.dialect && subject.isSameSubject(as: other.subject) && length == other.length
+            && metadata == other.metadata
             && concatenation == other.concatenation && expectedDigests == other.expectedDigests
             && objectName == other.objectName && takesParts == other.takesParts && attributes == other.attributes
             && completesWhenFull == other.completesWhenFull

@@ -14,6 +14,15 @@ package struct Account: Hashable, Sendable {
         self.kind = kind
         self.name = name
     }
+
+    package static func == (one: Account, other: Account) -> Bool {
+        one.kind == other.kind && SubjectName(one.name) == SubjectName(other.name)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(kind)
+        hasher.combine(SubjectName(name))
+    }
 }
 
 extension Upload {

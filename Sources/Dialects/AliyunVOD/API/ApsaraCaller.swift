@@ -61,7 +61,7 @@ struct ApsaraCaller: Sendable {
     func owns(_ subject: String?) -> Bool {
         switch identity {
         case .key(let key): key.limits.allows(subject: subject)
-        case .session(let grant): grant.upload.subject == nil || grant.upload.subject == subject
+        case .session(let grant): grant.upload.subject == nil || grant.upload.subject.isSameSubject(as: subject)
         }
     }
 

@@ -138,7 +138,7 @@ package struct ObjectCaller: Sendable {
     /// Another key's session of the same user may: keys are replaced while uploads are in progress.
     package func mayContinue(_ upload: Upload) -> Bool {
         guard let subject = upload.subject, let grant else { return true }
-        return grant.upload.subject == subject || maySee(upload)
+        return grant.upload.subject.isSameSubject(as: subject) || maySee(upload)
     }
 
     /// Whether the caller may abort an upload in parts: it has begun it, or may both delete and change what others began.

@@ -23,7 +23,7 @@ struct VimeoAttachments: Sendable {
         _ = try await records.each(kind.recordKind, prefix: VimeoAttachment.prefix(of: video.id, video.user)) {
             record throws(UploadError) in
             let attachment = try CodedRecord<VimeoAttachment>(record).content
-            guard attachment.subject == video.subject, attachment.isRemoved != true else { return }
+            guard attachment.subject.isSameSubject(as: video.subject), attachment.isRemoved != true else { return }
             all.append(try await settled(attachment).attachment)
         }
         return all
@@ -34,7 +34,9 @@ struct VimeoAttachments: Sendable {
         -> CodedRecord<VimeoAttachment>?
     {
         let key = VimeoAttachment.prefix(of: video.id, video.user) + String(id)
-        guard let found = try await one(kind, at: key), found.content.subject == video.subject else { return nil }
+        guard let found = try await one(kind, at: key), found.content.subject.isSameSubject(as: video.subject) else {
+            return nil
+        }
         return found
     }
 

@@ -26,7 +26,7 @@ extension VimeoBroker {
     /// What a ticket has become.
     func known(_ key: String, _ user: VimeoUser) async throws -> VimeoTransfer? {
         guard let transfer = try await transfers.one(key)?.content, transfer.approach == .ticket,
-            transfer.subject == user.subject
+            transfer.subject.isSameSubject(as: user.subject)
         else { return nil }
         return transfer
     }

@@ -80,7 +80,8 @@ struct VimeoCloudVideos: Sendable {
 
     /// - Returns: `nil` also if it belongs to another user.
     func one(_ id: Int64, of user: VimeoUser) async throws(UploadError) -> CodedRecord<VimeoCloudVideo>? {
-        guard let found = try await one(at: VimeoVideo.recordKey(id, of: user)), found.content.subject == user.subject
+        guard let found = try await one(at: VimeoVideo.recordKey(id, of: user)),
+            found.content.subject.isSameSubject(as: user.subject)
         else { return nil }
         return found
     }
@@ -96,7 +97,7 @@ struct VimeoCloudVideos: Sendable {
         _ = try await records.each(VimeoCloudVideo.recordKind, prefix: user.prefix + "/") {
             record throws(UploadError) in
             let video = try CodedRecord<VimeoCloudVideo>(record).content
-            if video.subject == user.subject, video.isGone != true { all.append(video) }
+            if video.subject.isSameSubject(as: user.subject), video.isGone != true { all.append(video) }
         }
         return all
     }

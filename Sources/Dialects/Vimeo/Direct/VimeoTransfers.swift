@@ -98,7 +98,9 @@ final class VimeoTransfers: Sendable {
         _ = try await records.each(VimeoTransfer.recordKind, prefix: video.user.prefix + "/") {
             record throws(UploadError) in
             let transfer = try CodedRecord<VimeoTransfer>(record).content
-            if transfer.video == video.id, transfer.subject == video.subject { try await forget(transfer) }
+            if transfer.video == video.id, transfer.subject.isSameSubject(as: video.subject) {
+                try await forget(transfer)
+            }
         }
     }
 

@@ -72,7 +72,7 @@ struct VimeoLibrary: Sendable {
     private func entry(of record: CodedRecord<VimeoVideo>, of user: VimeoUser) async throws(UploadError) -> VimeoEntry?
     {
         // Users whose numbers are equal do not see each other's videos.
-        guard record.content.subject == user.subject else { return nil }
+        guard record.content.subject.isSameSubject(as: user.subject) else { return nil }
         if record.content.isDeleted == true { return nil }
         var versions: [(version: VimeoVideo.Version, upload: Upload)] = []
         for version in record.content.versions ?? [] {
@@ -101,7 +101,9 @@ struct VimeoLibrary: Sendable {
         let key = VimeoVideo.recordKey(id, of: user)
         guard let record = try await records.record(VimeoVideo.recordKind, key) else { return }
         let video = try CodedRecord<VimeoVideo>(record).content
-        if video.subject == user.subject, video.isDeleted == true { try await finishDeletion(of: video) }
+        if video.subject.isSameSubject(as: user.subject), video.isDeleted == true {
+            try await finishDeletion(of: video)
+        }
     }
 
     /// Ends the uploads of a video that is deleted, and removes what is left.
@@ -184,7 +186,7 @@ struct VimeoLibrary: Sendable {
         var found: [CodedRecord<VimeoVideo>] = []
         _ = try await records.each(VimeoVideo.recordKind, prefix: user.prefix + "/") { record throws(UploadError) in
             let video = try CodedRecord<VimeoVideo>(record)
-            if video.content.subject == user.subject, !video.content.isTicket { found.append(video) }
+            if video.content.subject.isSameSubject(as: user.subject), !video.content.isTicket { found.append(video) }
         }
         return found
     }
