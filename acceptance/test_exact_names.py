@@ -1,4 +1,4 @@
-"""Users whose names differ only in their Unicode form are two users: names are compared by their bytes, as in databases.
+"""Users whose names differ only in their Unicode form are two users: names are compared by their bytes.
 
 Swift's `==` finds such names equal. They look alike, and an identity provider may have both.
 """
