@@ -30,7 +30,7 @@ struct ApsaraEventsTests {
             try await bench.want(["ALL"], of: "app-2")
             let media = try await bench.made()
             #expect(try await bench.count(ApsaraEvent.recordKind) == (isRecorded ? 1 : 0), "\(types ?? [])")
-            try await bench.library.delete(media, isTold: true)
+            try await bench.library.delete(media, hasEvent: true)
             let isDeletionRecorded = types == ["ALL"]
             #expect(
                 try await bench.count(ApsaraEvent.recordKind) == (isRecorded ? 1 : 0) + (isDeletionRecorded ? 1 : 0)
@@ -87,7 +87,7 @@ struct ApsaraEventsTests {
         }
         // The clock of the node that deletes is behind.
         bench.clock.advance(by: -3600)
-        try await bench.library.delete(media, isTold: true)
+        try await bench.library.delete(media, hasEvent: true)
         bench.clock.advance(by: 3600)
         var sizes: [Int64] = []
         for _ in 0..<4 {
@@ -149,7 +149,7 @@ struct ApsaraEventsTests {
             },
             { bench, media in await bench.library.stored(media.name) },
             { bench, media in
-                try await bench.library.delete(media, isTold: true)
+                try await bench.library.delete(media, hasEvent: true)
                 let types = try await bench.deliver().map(\.type)
                 told.set(try told.content() + types)
             },
@@ -179,7 +179,7 @@ struct ApsaraEventsTests {
         #expect(try await bench.deliver().count == 1)
 
         bench.state.plan.fail(.replaceRecord)
-        await #expect(throws: UploadError.self) { try await bench.library.delete(media, isTold: true) }
+        await #expect(throws: UploadError.self) { try await bench.library.delete(media, hasEvent: true) }
         #expect(try await bench.count(ApsaraEvent.recordKind) == 1)
         #expect(try await bench.claim().isEmpty)
         try await bench.look()
@@ -354,7 +354,7 @@ struct ApsaraEventsTests {
                 bench.clock.advance(by: 0.01)
                 try await bench.replace([UInt8](repeating: 0, count: size), of: media)
             }
-            try await bench.library.delete(media, isTold: true)
+            try await bench.library.delete(media, hasEvent: true)
         }
         try await delivering(bench) { try await bench.count(ApsaraEvent.recordKind) == 0 }
         for id in ids {

@@ -221,7 +221,7 @@ struct ApsaraLibraryTests {
                 if isComplete { try await bench.send(of: media) } else { _ = try await bench.beginParts(of: media) }
                 let kept = try await bench.made()
                 let (deleted, isOver) = await bench.dying(afterCalls: calls) { () async throws -> Bool in
-                    try await bench.library.delete(media, isTold: true)
+                    try await bench.library.delete(media, hasEvent: true)
                     return true
                 }
                 let hasBegun = try await bench.count("aliyun removal") == 1 || deleted == true
@@ -318,9 +318,9 @@ struct ApsaraLibraryTests {
         for application in ["app-2", nil] { #expect(try await ids("film\0", application).isEmpty) }
         bench.clock.advance(by: 100 * day)
         #expect(try await code { _ = try await bench.begin(reference: "film-1") } == "InvalidReferenceId.Duplicated")
-        try await bench.library.delete(first, isTold: true)
+        try await bench.library.delete(first, hasEvent: true)
         #expect(try await bench.begin(reference: "film-1").id != first.id)
-        try await bench.library.delete(other, isTold: true)
+        try await bench.library.delete(other, hasEvent: true)
         #expect(try await ids("film-1", "app-2").isEmpty)
         #expect(try await ids("film-1", nil) == [try await bench.holder(of: "film-1")])
     }
@@ -430,14 +430,14 @@ struct ApsaraLibraryTests {
             )
         }
         _ = try await bench.library.change(media.id) { $0.progress = .init(deviceModel: "Secret", address: "Secret") }
-        try await bench.library.delete(media, isTold: true)
+        try await bench.library.delete(media, hasEvent: true)
         let record = try #require(try await bench.library.record(media.id))
         #expect(record.content.isDeleted && !record.record.text.contains("Secret"))
         #expect(record.content.id == media.id && record.content.subject == media.subject)
         #expect(try await bench.library.change(media.id) { $0.labels.title = "x" } == nil)
         #expect(try await bench.refresh(media) == nil)
         #expect(try await bench.library.search(ApsaraQuery()) { _ in true }.count == 0)
-        try await bench.library.delete(media, isTold: true)
+        try await bench.library.delete(media, hasEvent: true)
         #expect(try await bench.deliver().map(\.type) == ["FileUploadComplete", "DeleteMediaComplete"])
     }
 
@@ -449,7 +449,7 @@ struct ApsaraLibraryTests {
         bench.clock.advance(by: 10 * day)
         let kept = try #require(try await bench.refresh(fresh)).media
         for media in [kept, old] {
-            try await bench.library.delete(media, isTold: true)
+            try await bench.library.delete(media, hasEvent: true)
             let end = try #require(try await bench.library.record(media.id)?.record.expiresAt)
             let last = max(media.openUntil, bench.clock.now.unixSeconds)
             #expect(end.unixSeconds == last + 86_400)
@@ -462,7 +462,7 @@ struct ApsaraLibraryTests {
         let media = try await bench.made { $0.labels.referenceID = "film-1" }
         bench.state.plan.pause { await Task.yield() }
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<10 { group.addTask { try await bench.library.delete(media, isTold: true) } }
+            for _ in 0..<10 { group.addTask { try await bench.library.delete(media, hasEvent: true) } }
             try await group.waitForAll()
         }
         #expect(try await bench.deliver().map(\.type) == ["FileUploadComplete", "DeleteMediaComplete"])
@@ -478,7 +478,7 @@ struct ApsaraLibraryTests {
         other.key += "x"
         _ = try await bench.beginParts(of: media)
         _ = try await bench.beginParts(of: other)
-        try await bench.library.delete(media, isTold: true)
+        try await bench.library.delete(media, hasEvent: true)
         #expect(try await bench.library.openUploads(of: media).isEmpty)
         #expect(try await bench.library.openUploads(of: other).count == 1)
     }
@@ -491,7 +491,7 @@ struct ApsaraLibraryTests {
         try await bench.put(of: made[110])
         for media in made {
             bench.state.plan.fail(.removeRecord)
-            await #expect(throws: UploadError.self) { try await bench.library.delete(media, isTold: false) }
+            await #expect(throws: UploadError.self) { try await bench.library.delete(media, hasEvent: false) }
         }
         bench.fuse.burn(afterCalls: 20)
         await #expect(throws: UploadError.self) { try await bench.library.finishRemovals() }
@@ -505,7 +505,7 @@ struct ApsaraLibraryTests {
     func afterDeletion(_ finder: Finder, inParts: Bool) async throws {
         let bench = try await ApsaraBench.telling()
         let media = try await bench.begin()
-        try await bench.library.delete(media, isTold: true)
+        try await bench.library.delete(media, hasEvent: true)
         // Its request was admitted before.
         let error = await #expect(throws: UploadError.self) {
             if inParts { try await bench.putParts(of: media) } else { try await bench.put(of: media) }
@@ -524,7 +524,7 @@ struct ApsaraLibraryTests {
     func openAfterDeletion() async throws {
         let bench = try await ApsaraBench.telling()
         let media = try await bench.begin()
-        try await bench.library.delete(media, isTold: true)
+        try await bench.library.delete(media, hasEvent: true)
         bench.clock.advance(by: open - 1)
         try await bench.look()
         #expect(try await bench.isOpen(media.id))
@@ -539,7 +539,7 @@ struct ApsaraLibraryTests {
         let live = try await bench.begin()
         let complete = try await bench.made()
         let deleted = try await bench.made()
-        try await bench.library.delete(deleted, isTold: true)
+        try await bench.library.delete(deleted, hasEvent: true)
         let unknown = ApsaraMedia.newID(at: bench.clock.now)
         let bucket = bench.place.bucket
         let admitted = [
@@ -702,14 +702,14 @@ struct ApsaraLibraryTests {
         let bench = try ApsaraBench(hooks: hook)
         let first = try await bench.made()
         hook.refuse(first.key)
-        await #expect(throws: UploadError.self) { try await bench.library.delete(first, isTold: false) }
+        await #expect(throws: UploadError.self) { try await bench.library.delete(first, hasEvent: false) }
         let broken = try await bench.begin()
         var record = try #require(try await bench.state.record(ApsaraMedia.recordKind, broken.id))
         record.text = "{}"
         #expect(try await bench.state.replace(record))
         let second = try await bench.made()
         bench.state.plan.fail(.object)
-        await #expect(throws: UploadError.self) { try await bench.library.delete(second, isTold: false) }
+        await #expect(throws: UploadError.self) { try await bench.library.delete(second, hasEvent: false) }
         let third = try await bench.begin()
         try await bench.put(of: third)
         await #expect(throws: UploadError.self) { try await bench.library.finishRemovals() }

@@ -163,7 +163,7 @@ struct ApsaraPullsTests {
         // Long after the last credentials have ended.
         bench.clock.advance(by: day)
         try await bench.look()
-        try await bench.library.delete(media, isTold: true)
+        try await bench.library.delete(media, hasEvent: true)
         try await bench.look()
         // The right to write has ended with the media.
         if hasArrived { #expect(try await bench.refusal { try await arrive(bench) } == .conditionFailed) }
@@ -182,7 +182,7 @@ struct ApsaraPullsTests {
         typealias Work = @Sendable (ApsaraBench, ApsaraPull) async throws -> Void
         let delete: Work = { bench, begun in
             let media = try #require(try await bench.recorded(begun.mediaID))
-            try await bench.library.delete(media, isTold: true)
+            try await bench.library.delete(media, hasEvent: true)
         }
         let finish: Work = { bench, _ in _ = try await bench.pulls.finishAll() }
         try await ApsaraBench.interleaved(

@@ -86,7 +86,7 @@ struct ApsaraRacesTests {
     )
     func deleting(_ event: Event, isDeletionFirst: Bool) async throws {
         for isComplete in [true, false] {
-            let delete: Work = { bench, media in try await bench.library.delete(media, isTold: true) }
+            let delete: Work = { bench, media in try await bench.library.delete(media, hasEvent: true) }
             try await ApsaraBench.interleaved(
                 { bench in
                     let media = try await bench.begin(reference: "film-1")
@@ -257,7 +257,7 @@ struct ApsaraRacesTests {
         let bench = try await ApsaraBench.telling()
         let media = try await bench.begin()
         bench.state.plan.before(.replaceRecord) {
-            await noted { try await bench.library.delete(media, isTold: true) }
+            await noted { try await bench.library.delete(media, hasEvent: true) }
         }
         let refused = try await code {
             try await bench.call(.updateVideoInfo, ["VideoId": media.id, "ReferenceId": "film-2"])

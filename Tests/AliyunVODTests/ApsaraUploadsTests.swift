@@ -178,7 +178,7 @@ struct ApsaraUploadsTests {
         #expect(content.size == 1 && content.md5 == Hexadecimal.encode(Digest.hash([4], .md5)))
         #expect(try await bench.deliver().map(\.size) == [3, 1])
         #expect(try await bench.refresh(media) != nil)
-        try await bench.library.delete(media, isTold: true)
+        try await bench.library.delete(media, hasEvent: true)
         #expect(try await bench.refusal { try await bench.put([4], of: media) } == .conditionFailed)
         #expect(try await bench.keys().isEmpty)
     }
@@ -188,7 +188,7 @@ struct ApsaraUploadsTests {
         let bench = try await ApsaraBench.telling()
         let image = try await bench.begin { $0.kind = .image }
         let deleted = try await bench.begin { $0.labels.referenceID = "film-1" }
-        try await bench.library.delete(deleted, isTold: true)
+        try await bench.library.delete(deleted, hasEvent: true)
         for names in [
             ["VideoId": image.id], ["VideoId": deleted.id], ["ReferenceId": "film-1"], ["ReferenceId": "film-2"],
             ["VideoId": "x"], ["VideoId": String(repeating: "0", count: 32)],

@@ -159,7 +159,7 @@ package struct AliyunVODMedia: Sendable {
         )
     }
 
-    /// What the object endpoint asks and tells.
+    /// Decides about objects of media, and learns when one was stored or removed.
     package var ownership: any ObjectOwnership { library }
 }
 

@@ -54,7 +54,7 @@ extension ApsaraActions {
         if several.found.isEmpty, several.forbidden.isEmpty, missing.isEmpty, several.missing.count == 1 {
             throw AliyunCallFailure.noVideo
         }
-        for found in several.found { try await library.delete(found.content, isTold: true) }
+        for found in several.found { try await library.delete(found.content, hasEvent: true) }
         return AliyunDocument([
             ("NonExistVideoIds", Self.texts(several.missing, "VideoId")),
             ("ForbiddenVideoIds", Self.texts(several.forbidden, "VideoId")),
@@ -82,7 +82,7 @@ extension ApsaraActions {
         if several.found.isEmpty {
             throw several.forbidden.isEmpty ? AliyunCallFailure.noImage : AliyunCallFailure.forbidden
         }
-        for found in several.found { try await library.delete(found.content, isTold: true) }
+        for found in several.found { try await library.delete(found.content, hasEvent: true) }
         return AliyunDocument([("NonExistImageIds", Self.texts(several.missing, "ImageId"))])
     }
 

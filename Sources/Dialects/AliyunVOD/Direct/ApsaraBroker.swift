@@ -220,22 +220,22 @@ struct ApsaraBroker: ApsaraService {
 
     // MARK: Learning
 
-    /// Records what the cloud tells of media that was begun here.
+    /// Records status and size, as the cloud returns them, of media that was created here.
     private func learn(from answer: CloudForwarder.Reply) async {
         guard let members = JSONValue(json: answer.content)?.members else { return }
-        var told: [[String: JSONValue]] = []
-        if case .object(let video)? = members["Video"] { told.append(video) }
+        var returned: [[String: JSONValue]] = []
+        if case .object(let video)? = members["Video"] { returned.append(video) }
         for name in ["UploadDetails", "VideoList"] {
             guard case .array(let elements)? = members[name] else { continue }
-            for case .object(let element) in elements { told.append(element) }
+            for case .object(let element) in elements { returned.append(element) }
         }
-        for one in told {
+        for one in returned {
             guard case .string(let id)? = one["VideoId"] ?? one["MediaId"], DialectRecord.canBeKey(id),
                 case .string(let status)? = one["Status"], status.utf8.count <= 32
             else { continue }
             var size: Int64?
             if case .integer(let number)? = one["Size"] ?? one["FileSize"] { size = number }
-            // What fails here is told again.
+            // On a failure, the next response of the cloud has the same facts.
             guard let record = try? await records.record(ApsaraCloudMedia.recordKind, id),
                 let found = try? CodedRecord<ApsaraCloudMedia>(record)
             else { continue }

@@ -27,7 +27,7 @@ struct ApsaraEvent: Sendable, Equatable, Codable {
     var key: String
     /// Bytes; 0 without content.
     var size: Int64
-    /// Unix milliseconds of what it tells of.
+    /// When the reported change happened, in Unix milliseconds.
     var at: Int64
     /// The app's own data, as JSON.
     var extend: String?
@@ -44,7 +44,7 @@ struct ApsaraEvent: Sendable, Equatable, Codable {
     ///
     /// The same event has the same key whenever it is recorded.
     ///
-    /// - Parameter objectID: The content that it tells of.
+    /// - Parameter objectID: The id of the reported content.
     /// - Returns: The key.
     fileprivate func key(for objectID: String?) -> String {
         let digits = String(at)
@@ -182,7 +182,7 @@ struct ApsaraEvents: Sendable {
         }
     }
 
-    /// Whether what an event tells of is recorded; it is recorded after the event.
+    /// Whether the change that an event reports is recorded; the event is recorded first.
     private func hasHappened(_ event: ApsaraEvent) async throws(UploadError) -> Bool {
         guard let record = try await records.record(ApsaraMedia.recordKind, event.mediaID) else { return true }
         let media = try CodedRecord<ApsaraMedia>(record).content

@@ -7,8 +7,8 @@ internal import VODKit
 
 /// All media: reads and changes them, finds their content, and deletes them.
 ///
-/// That an object is there decides whether media has content. Whoever sees it first records it: the request that stored it,
-/// a reader, or, if the gateway died in between, the next look at what is open.
+/// Media has content if its object exists. The first to find the object records it: the request that stored it, a reader,
+/// or, if the gateway died in between, the next check of open media.
 struct ApsaraLibrary: Sendable {
     /// Media whose content may arrive.
     static let openKind = "aliyun open"
@@ -177,7 +177,7 @@ struct ApsaraLibrary: Sendable {
                 return changed.next
             }
             guard let current = try await record(found.content.id), !current.content.isDeleted else {
-                // The deletion may have been told already, and is the last that is told.
+                // The event of the deletion is the last one, and may be delivered already.
                 if let event { try await events.remove(event) }
                 return nil
             }
@@ -210,21 +210,21 @@ struct ApsaraLibrary: Sendable {
     ///
     /// - Parameters:
     ///   - media: The media.
-    ///   - isTold: Whether an event tells of it.
+    ///   - hasEvent: Whether an event reports the deletion.
     /// - Throws: `UploadError`.
-    func delete(_ media: ApsaraMedia, isTold: Bool) async throws(UploadError) {
+    func delete(_ media: ApsaraMedia, hasEvent: Bool) async throws(UploadError) {
         let now = clock.now
         let record = DialectRecord(
             kind: Self.removalKind,
             key: media.id,
-            text: isTold ? "{}" : "",
+            text: hasEvent ? "{}" : "",
             createdAt: now
         )
         _ = try await records.insert(record, at: now)
-        try await remove(media.id, isTold: isTold)
+        try await remove(media.id, hasEvent: hasEvent)
     }
 
-    private func remove(_ id: String, isTold: Bool) async throws(UploadError) {
+    private func remove(_ id: String, hasEvent: Bool) async throws(UploadError) {
         // A record with an expiry is what a deletion leaves.
         while let found = try await record(id), found.record.expiresAt == nil {
             var current = found
@@ -232,7 +232,7 @@ struct ApsaraLibrary: Sendable {
                 var media = found.content
                 media.isDeleted = true
                 media.modifiedAt = clock.now.unixSeconds
-                if isTold { try await events.record(.deleted, of: media) }
+                if hasEvent { try await events.record(.deleted, of: media) }
                 let marked = found.replaced(by: media, until: nil)
                 guard try await records.replace(marked.record) else { continue }
                 current = marked.next
@@ -279,7 +279,7 @@ struct ApsaraLibrary: Sendable {
     /// - Throws: `UploadError`; the next call continues.
     func finishRemovals() async throws(UploadError) {
         _ = try await records.each(Self.removalKind) { (record) throws(UploadError) in
-            try await remove(record.key, isTold: !record.text.isEmpty)
+            try await remove(record.key, hasEvent: !record.text.isEmpty)
         }
     }
 
@@ -287,10 +287,10 @@ struct ApsaraLibrary: Sendable {
     ///
     /// - Throws: `UploadError`; the next call continues.
     func lookAtOpen() async throws(UploadError) {
-        _ = try await records.each(Self.openKind) { (record) throws(UploadError) in try await look(at: record) }
+        _ = try await records.each(Self.openKind) { (record) throws(UploadError) in try await check(record) }
     }
 
-    private func look(at open: DialectRecord) async throws(UploadError) {
+    private func check(_ open: DialectRecord) async throws(UploadError) {
         let now = clock.now
         guard let found = try await record(open.key) else {
             // It is about to be recorded, or never was.
@@ -300,7 +300,7 @@ struct ApsaraLibrary: Sendable {
             return
         }
         if found.content.isDeleted {
-            if found.record.expiresAt == nil { try await remove(open.key, isTold: false) }
+            if found.record.expiresAt == nil { try await remove(open.key, hasEvent: false) }
             // What came after the deletion, from a gateway that died before it could remove it.
             _ = try await objects.removeObject(found.content.name)
             if now.unixSeconds >= found.content.openUntil {
@@ -322,7 +322,7 @@ struct ApsaraLibrary: Sendable {
             media.modifiedAt = now.unixSeconds
             // If not, new credentials were issued meanwhile. The next look removes the rest if this gateway dies.
             guard try await records.replace(current.replaced(by: media, until: nil).record) else { return }
-            try await remove(open.key, isTold: false)
+            try await remove(open.key, hasEvent: false)
         }
     }
 }
@@ -339,7 +339,7 @@ extension ApsaraLibrary: ObjectOwnership {
 
     func stored(_ name: ObjectName) async {
         guard let id = place.mediaID(of: name) else { return }
-        // What fails here is found by the next look at what is open.
+        // On a failure, the next check of open media finds it.
         guard let found = try? await record(id) else { return }
         if found.content.isDeleted {
             _ = try? await objects.removeObject(name)

@@ -47,7 +47,7 @@ struct ApsaraPlace: Sendable {
         return "\(directory(application))\(folder)/\(id).\(suffix)"
     }
 
-    /// The id of the media to which an object belongs; `nil` for an object of nobody.
+    /// The id of the media to which an object belongs; `nil` if it belongs to none.
     func mediaID(of name: ObjectName) -> String? {
         guard name.bucket == bucket else { return nil }
         let segments = name.key.split(separator: "/", omittingEmptySubsequences: false)

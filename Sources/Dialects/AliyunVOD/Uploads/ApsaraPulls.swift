@@ -128,7 +128,7 @@ struct ApsaraPulls: Sendable {
             job.uploadID = try await pulls.begin(pulled, under: grant).id.text
         } catch {
             let message = (error as? UploadError)?.message ?? (error as? AliyunCallFailure)?.message ?? "\(error)"
-            try await finish(record, ApsaraPull.Failure(code: "InternalError", message: message), isTold: false)
+            try await finish(record, ApsaraPull.Failure(code: "InternalError", message: message), hasEvent: false)
             if let error = error as? UploadError, let refusal = AliyunCallFailure(refusal: error) { throw refusal }
             throw error
         }
@@ -169,21 +169,21 @@ struct ApsaraPulls: Sendable {
 
     /// Ends the jobs whose content has arrived, or that have failed.
     ///
-    /// - Returns: Whether there were any jobs to look at.
+    /// - Returns: Whether any job was open.
     /// - Throws: `UploadError`; the next call continues.
     func finishAll() async throws(UploadError) -> Bool {
         try await records.each(Self.openKind) { (record) throws(UploadError) in
             if let found = try await job(record.key) {
-                try await look(at: found)
+                try await check(found)
             } else {
                 _ = try await records.removeRecord(Self.openKind, record.key)
             }
         }
     }
 
-    private func look(at found: CodedRecord<ApsaraPull>) async throws(UploadError) {
+    private func check(_ found: CodedRecord<ApsaraPull>) async throws(UploadError) {
         let job = found.content
-        // The gateway died before it told of the end.
+        // The gateway died before it recorded the event of the end.
         if job.finishedAt != nil { return try await finish(found, job.failure) }
         let id = job.uploadID.flatMap { UploadID($0) }
         if let id, try await uploads.uploads.state(of: id) == .open {
@@ -214,11 +214,17 @@ struct ApsaraPulls: Sendable {
         starter.pulls?.cancel(id)
     }
 
-    /// Ends a job; there is no event if it is not to be told, because the call itself failed.
+    /// Ends a job.
+    ///
+    /// - Parameters:
+    ///   - found: The job.
+    ///   - failure: Why it failed; `nil` if its content is stored.
+    ///   - hasEvent: Whether an event reports the end; not if the call that created the job failed.
+    /// - Throws: `UploadError`.
     private func finish(
         _ found: CodedRecord<ApsaraPull>,
         _ failure: ApsaraPull.Failure?,
-        isTold: Bool = true
+        hasEvent: Bool = true
     ) async throws(UploadError) {
         let now = clock.now
         var job = found.content
@@ -227,18 +233,18 @@ struct ApsaraPulls: Sendable {
         job.failure = failure
         job.size = media?.content?.size
         let end = now.addingTimeInterval(Self.retention)
-        // If not, another node was faster, or the upload was recorded meanwhile: the next look ends it.
+        // If not, another node was faster, or the upload was recorded meanwhile: the next check ends it.
         guard try await records.replace(found.replaced(by: job, until: end).record) else { return }
-        if let media, isTold {
+        if let media, hasEvent {
             let pull = ApsaraEvent.Pull(jobID: job.id, url: job.url, failure: failure)
             // With the time of the first call, so that another one records the same event.
             let end = max((job.finishedAt ?? 0) * 1000, media.content?.storedAt ?? 0)
             try await library.events.record(.pulled, of: media, pull: pull, at: end)
             library.events.bell.ring()
         }
-        // Media that never came is not there.
-        if let media, failure != nil, !media.isDeleted { try await library.delete(media, isTold: false) }
-        // It may have come after the deletion, and after the last look at what is open.
+        // Media whose content never arrived does not exist.
+        if let media, failure != nil, !media.isDeleted { try await library.delete(media, hasEvent: false) }
+        // The content may have arrived after the deletion and after the last check of open media.
         if let media, media.isDeleted { _ = try await library.objects.removeObject(media.name) }
         _ = try await records.removeRecord(Self.openKind, found.record.key)
     }
