@@ -558,6 +558,7 @@ def test_memory_is_released_and_the_spool_is_only_used_if_needed(make_relay):
         url = relay.api.created(len(data))
         with Wire(relay.server.address) as wire:
             wire.send(tus_patch(url, 0, len(data)) + data[: number * 2 * MIB + 1])
+            until(lambda: metric(relay.api, "sluice_leases_held") == 1)
             until(lambda url=url, least=number * 2 * MIB: relay.api.upload(upload_id(url))["offset"] >= least)
         offset = relay.api.offset(url)
         wrong = checksum("sha1", bytes(20))
