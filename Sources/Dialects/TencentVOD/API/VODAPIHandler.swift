@@ -170,7 +170,7 @@ struct VODCaller: Sendable {
 }
 
 extension TencentCallFailure {
-    /// What an upload SDK would be told, in the codes of API 3.0.
+    /// The failure of an upload SDK's request, with the code of API 3.0.
     init(_ failure: VODFailure) {
         let code =
             switch failure.code {

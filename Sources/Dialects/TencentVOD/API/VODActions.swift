@@ -136,7 +136,7 @@ struct VODActions: Sendable {
         return VODDocuments.application(applied, requestID)
     }
 
-    /// Refuses uploads of a key that is limited to several users: calls name none, so nobody could commit them.
+    /// Refuses uploads of a key that is limited to several users: calls name no user, so no user could commit them.
     static func checkUser(of caller: VODCaller) throws(TencentCallFailure) {
         guard caller.limits.allows(subject: caller.limits.onlySubject) else {
             throw TencentCallFailure(

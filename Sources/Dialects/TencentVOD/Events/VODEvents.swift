@@ -115,7 +115,7 @@ struct VODEvents: Sendable {
         }
     }
 
-    /// What an event tells of; `nil` if it cannot be told, or not to this caller.
+    /// The media and the task of an event; `nil` if they do not exist any more, or this caller may not see them.
     private func facts(
         of event: VODEvent,
         where isAllowed: (VODMedia) -> Bool

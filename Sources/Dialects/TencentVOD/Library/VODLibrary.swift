@@ -153,9 +153,9 @@ struct VODLibrary: Sendable {
                 _ = try await objects.removeObject(ObjectName(bucket: found.content.bucket, key: object))
             }
             if let directory = found.content.segments { try await objects.removeObjects(below: directory) }
-            // What remains keeps a commit that is under way, or is repeated, from making the media anew; by this time
-            // its session has ended.
-            _ = try await records.replace(found.replaced(by: found.content.remains, until: end).record)
+            // This record keeps a running or repeated commit from creating the media anew. Its session has ended when the record
+            // expires.
+            _ = try await records.replace(found.replaced(by: found.content.tombstone, until: end).record)
         }
         _ = try await records.removeRecord(Self.removal, key)
     }

@@ -38,7 +38,7 @@ struct VODPull: Sendable, Equatable, Codable {
         return taskID.hasPrefix(prefix) ? String(taskID.dropFirst(prefix.count)) : nil
     }
 
-    /// What a session would have been that brought this file.
+    /// The session with which a client would have uploaded this file.
     var session: VODSession {
         VODSession(
             fileID: fileID,

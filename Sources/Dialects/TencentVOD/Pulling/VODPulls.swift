@@ -85,7 +85,7 @@ struct VODPulls: Sendable {
             let grant = signer.grant(for: task.fileID, until: .distantFuture)
             task.uploadID = try await pulls.begin(new, under: grant).id.text
         } catch {
-            try await finish(record, failure: VODPull.Failure(code: 70_000, message: error.message), isTold: false)
+            try await finish(record, failure: VODPull.Failure(code: 70_000, message: error.message), hasEvent: false)
             if let refusal = VODFailure(refusal: error) { throw refusal }
             throw error
         }
@@ -106,9 +106,9 @@ struct VODPulls: Sendable {
 
     // MARK: Finishing
 
-    /// Makes media of what has arrived, and ends the tasks that have failed.
+    /// Creates the media whose content has arrived, and ends the tasks that have failed.
     ///
-    /// - Returns: Whether there were any tasks to look at.
+    /// - Returns: Whether any task was open.
     /// - Throws: `UploadError`; the next call continues.
     func finishAll() async throws -> Bool {
         var last: String?
@@ -120,19 +120,19 @@ struct VODPulls: Sendable {
                     _ = try await records.removeRecord(Self.open, record.key)
                     continue
                 }
-                try await look(at: try CodedRecord<VODPull>(found))
+                try await check(try CodedRecord<VODPull>(found))
             }
             if page.count < 100 { return last != nil }
         }
     }
 
-    private func look(at found: CodedRecord<VODPull>) async throws {
+    private func check(_ found: CodedRecord<VODPull>) async throws {
         let task = found.content
-        // The gateway died before it told of the end.
+        // The gateway died before it recorded the event of the end.
         if task.finishedAt != nil { return try await finish(found, failure: task.failure) }
         let id = task.uploadID.flatMap { UploadID($0) }
         if let id, try await uploads.uploads.state(of: id) == .open { return }
-        // Made by a look that was interrupted, and perhaps deleted since.
+        // Created by a check that was interrupted, and perhaps deleted since.
         if try await library.record(task.fileID, of: task.owner.application) != nil {
             return try await finish(found, failure: nil)
         }
@@ -150,20 +150,26 @@ struct VODPulls: Sendable {
         try await finish(found, failure: VODPull.Failure(code: 60_000, message: reason))
     }
 
-    /// Ends a task; there is no event if it is not to be told, because the call itself failed.
+    /// Ends a task.
+    ///
+    /// - Parameters:
+    ///   - found: The task.
+    ///   - failure: Why it failed; `nil` if its content is stored.
+    ///   - hasEvent: Whether an event reports the end; not if the call that created the task failed.
+    /// - Throws: `UploadError`.
     private func finish(
         _ found: CodedRecord<VODPull>,
         failure: VODPull.Failure?,
-        isTold: Bool = true
+        hasEvent: Bool = true
     ) async throws(UploadError) {
         let now = clock.now
         var task = found.content
         task.finishedAt = now.unixSeconds
         task.failure = failure
         let end = now.addingTimeInterval(Self.retention)
-        // If not, another node was faster, or the upload was recorded meanwhile: the next look ends it.
+        // If not, another node was faster, or the upload was recorded meanwhile: the next check ends it.
         guard try await records.replace(found.replaced(by: task, until: end).record) else { return }
-        if isTold { try await uploads.events.record(.pulled, of: task.fileID, in: task.owner.application) }
+        if hasEvent { try await uploads.events.record(.pulled, of: task.fileID, in: task.owner.application) }
         _ = try await records.removeRecord(Self.open, found.record.key)
     }
 }

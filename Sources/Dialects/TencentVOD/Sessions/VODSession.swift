@@ -193,8 +193,8 @@ struct VODMedia: Sendable, Equatable, Codable {
     /// The keys of all objects that belong to it.
     var keys: [String] { [video.key] + (cover.map { [$0.key] } ?? []) + replacedCovers }
 
-    /// What is kept of deleted media: which it was, and nothing that a user wrote.
-    var remains: VODMedia {
+    /// What is kept of deleted media: its id, and nothing that a user wrote.
+    var tombstone: VODMedia {
         var copy = self
         copy.md5 = nil
         copy.cover = nil
