@@ -212,6 +212,8 @@ def test_few_descriptors(with_database, store, postgres, way, drops):
                 resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
             if answer is not None:
                 assert_try_again(answer)
+                # What could not be opened is tried again after a moment.
+                until(lambda: world.api.get("/readyz").status_code == 200)
                 assert files_of(world, subject) == []
             assert health.exchange("GET", "/healthz").status == 200
     subject = f"u{world.next()}"
