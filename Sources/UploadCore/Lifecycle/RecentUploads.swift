@@ -29,7 +29,7 @@ final class RecentUploads: Sendable {
         }
     }
 
-    /// Keeps a new upload, of which nobody knows yet.
+    /// Keeps a new upload whose id no client has yet.
     func add(_ upload: Upload) {
         if Self.takesAppends(upload), upload.length != 0 { uploads.put(upload.id, upload) }
     }

@@ -54,7 +54,7 @@ extension Policy {
         let name = metadata.filename ?? ""
         let written = name.lastIndex(of: ".").map { name[name.index(after: $0)...] } ?? ""
         let suffix = written.lowercased()
-        // The sign for kelvin becomes a k, and is none.
+        // Lowercasing turns the kelvin sign (U+212A) into the letter k, which is shorter; such a name must not match.
         let isSameLength = written.utf8.count == suffix.utf8.count
         guard isSameLength, extensions.contains(where: { $0.utf8.elementsEqual(suffix.utf8) }) else {
             let allowed = extensions.map { "." + $0 }.joined(separator: ", ")
