@@ -298,7 +298,8 @@ def new_keys():
 
 def main():
     """Prints the settings and waits; or runs a command, which finds the store in SLUICE_TEST_S3_… variables."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    # A command that was ended has not passed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM if len(sys.argv) > 1 else 0))
     with tempfile.TemporaryDirectory(prefix="rgw-") as folder, RGW(Path(folder) / "cluster") as store:
         if len(sys.argv) > 1:
             settings = {
