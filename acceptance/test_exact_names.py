@@ -4,6 +4,7 @@ Swift's `==` finds such names equal. They look alike, and an identity provider m
 """
 
 import time
+from base64 import b64encode
 
 import pytest
 
@@ -122,3 +123,20 @@ def test_extensions_are_compared_by_their_bytes(api):
     for name in ("a.mkv", "a.MKV", "a.m\u212av", "a.mkv\u0301", "a.mkv\u200b", "a.exe\u2024mkv", "a.mkv."):
         statuses[name] = api.create(1, key=key, metadata={"filename": name}).status_code
     assert [name for name, status in statuses.items() if status == 201] == ["a.mkv", "a.MKV"], statuses
+
+
+@pytest.mark.parametrize(("name", "alike"), [("orderKey", "order\u212aey"), ("a`b", "a\u1fefb"), ("a;b", "a\u037eb")])
+@pytest.mark.parametrize("by", ["tus", "form"])
+def test_metadata_of_a_token_keeps_its_names(api, by, name, alike):
+    """A client that sends a name that looks alike does not take the app's from it."""
+    key = token(api, "anna", metadata={name: "of the app"})
+    if by == "tus":
+        metadata = {"Upload-Metadata": f"{alike} {b64encode(b'of the client').decode()}".encode()}
+        known = upload_id(api.created(1, key=key, headers=metadata))
+        found = api.get(f"/v1/uploads/{known}").json()["metadata"]
+    else:
+        parts = {alike: (None, "of the client"), "file": ("f", b"hello")}
+        answer = api.request("POST", "/v1/media", files=parts, key=key)
+        found = answer.json()["media"][0]["metadata"]
+    assert {one.encode(): value for one, value in found.items()}[name.encode()] == "of the app"
+    assert "of the client" not in found.values()

@@ -47,3 +47,16 @@ package enum MetadataText {
         return "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
     }
 }
+
+extension [String: String] {
+    /// Sets these values, under their names as they are spelled here.
+    ///
+    /// A dictionary keeps the spelling of a name that it has: a client that sent a canonically equivalent one would hide the value from
+    /// those who look for the name by its bytes.
+    package mutating func replace(with values: [String: String]) {
+        for (name, value) in values {
+            self[name] = nil
+            self[name] = value
+        }
+    }
+}

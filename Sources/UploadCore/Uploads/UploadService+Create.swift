@@ -200,7 +200,7 @@ extension UploadService {
         where names.contains(where: { grant.metadata[$0] != nil }) {
             for name in names { metadata.values[name] = nil }
         }
-        metadata.values.merge(grant.metadata) { _, ofApp in ofApp }
+        metadata.values.replace(with: grant.metadata)
         try MetadataText.check(metadata.values)
         // A partial upload is no file; metadata of the file comes with the final upload.
         if new.concatenation?.role == .partial { return metadata }

@@ -62,7 +62,7 @@ package final class AppUser: Sendable, Equatable {
             )
         }
         grant.contentTypes = types
-        grant.metadata.merge(metadata) { _, ofUser in ofUser }
+        grant.metadata.replace(with: metadata)
     }
 }
 
