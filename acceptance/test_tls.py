@@ -254,7 +254,10 @@ def answering(kind, context, listening):
             peer.settimeout(30)
             while peer.recv(100_000):
                 pass
-        elif kind != "closes":
+        elif kind == "closes":
+            # Without what was sent unread, which would be a reset.
+            peer.recv(100_000)
+        else:
             with context.wrap_socket(peer, server_side=True) as secure:
                 if kind != "closes after the handshake":
                     secure.recv(100_000)
@@ -323,6 +326,27 @@ def test_a_session_is_resumed_at_another_node(make_server, tmp_path, version):
         first.stop()
         first.start()
         assert resumed(first, context, session)[0]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_no_session_is_resumed_where_clients_need_certificates(make_server, tmp_path, version):
+    """A resumed session is not verified again: it would outlive the certificate, and the setting."""
+    for name in ("server", "client"):
+        (tmp_path / name).mkdir()
+    own, client = (Certificate(tmp_path / name) for name in ("server", "client"))
+    context, anonymous = own.context(version), own.context(version)
+    context.load_cert_chain(client.path, client.key_path)
+    environment = own.settings | {"SLUICE_MASTER_SECRET": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}
+    with make_server("before", environment=environment) as server:
+        early = resumed(server, anonymous)[1]
+        assert resumed(server, anonymous, early)[0]
+    environment |= {"SLUICE_TLS_CLIENT_AUTHORITIES": str(client.path)}
+    with make_server("after", environment=environment) as server:
+        with pytest.raises((ssl.SSLError, ConnectionResetError)):
+            resumed(server, anonymous, early)
+        reused, session = resumed(server, context)
+        assert not reused
+        assert not resumed(server, context, session)[0]
 
 
 def served(server, certificate):

@@ -74,7 +74,7 @@ package final class TLSContext: Sendable {
                 try Self.setUp(context)
                 try Self.load(file, into: context)
                 if let clientAuthorities { try Self.demandCertificates(of: clientAuthorities, context) }
-                if tickets != nil { SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey) }
+                if tickets != nil, clientAuthorities == nil { SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey) }
                 if files.count > 1 { cossl_set_servername_callback(context, selectCertificate) }
             }
             guard !contexts.isEmpty else { throw TLSFailure("there is no certificate") }
@@ -149,6 +149,10 @@ package final class TLSContext: Sendable {
             else { throw TLSFailure("the file \(authorities) has no certificates of authorities") }
             SSL_CTX_set_client_CA_list(context, names)
             SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
+            // A resumed session is not verified again: it would outlive the client's certificate, and its authority here.
+            _ = cossl_set_options(context, cossl_op_no_ticket)
+            SSL_CTX_set_num_tickets(context, 0)
+            _ = cossl_set_session_cache_mode(context, cossl_session_cache_off)
         }
 
         var expiresAt: Int64? { contexts.compactMap(Self.expiry).min() }
