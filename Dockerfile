@@ -17,7 +17,7 @@ COPY Sources Sources
 # Package.swift names the tests.
 COPY Tests Tests
 COPY fuzz fuzz
-COPY scripts/image-root scripts/bill-of-materials scripts/
+COPY scripts/image-root scripts/libraries scripts/bill-of-materials scripts/
 # scripts/image sets it, by scripts/version. Without it, the version is the newest in CHANGELOG.md.
 ARG VERSION=
 # The same build as scripts/build: Swift's libraries are part of the program (docs/decisions/0048).

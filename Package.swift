@@ -56,18 +56,10 @@ let package = Package(
             path: "Sources/C/COpenSSL",
             providers: [.apt(["libssl-dev"])]
         ),
-        .systemLibrary(
-            name: "CCurl",
-            path: "Sources/C/CCurl",
-            pkgConfig: "libcurl",
-            providers: [.apt(["libcurl4-openssl-dev"])]
-        ),
-        .systemLibrary(
-            name: "CPostgres",
-            path: "Sources/C/CPostgres",
-            pkgConfig: "libpq",
-            providers: [.apt(["libpq-dev"])]
-        ),
+        // Not system libraries: they load libcurl and libpq at their first call, and need only the headers here.
+        .target(name: "CLibraries", path: "Sources/C/CLibraries"),
+        .target(name: "CCurl", dependencies: ["CLibraries"], path: "Sources/C/CCurl"),
+        .target(name: "CPostgres", dependencies: ["CLibraries"], path: "Sources/C/CPostgres"),
 
         // System calls, and the threads that may block in them.
         layer("SystemIO", ["CSystem"]),
@@ -335,7 +327,7 @@ let package = Package(
                 "Operations", "PlainUploads", "Pulls", "RESTKit", "SettingsKit", "Stores", "Telemetry", "TencentVOD",
                 "Tus", "Vimeo", "Webhooks", "UploadModel", "UploadCore", "HTTPServer", "HTTPWire", "Signing",
                 "Transport", "SystemIO",
-                "MetricsKit", handles,
+                "HTTPClient", "MetricsKit", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),

@@ -30,6 +30,7 @@ LAYERS = [
     ["Bytes", "MetricsKit", "Tracing", "BuildVersion"],
     ["SystemIO"],
     ["CSystem", "COpenSSL", "CCurl", "CPostgres", "COpenAPI", "CVersion", "CDescriptors"],
+    ["CLibraries"],
 ]
 RANK = {target: number for number, row in enumerate(LAYERS) for target in row}
 # Dialects translate: neither adapters nor sockets.

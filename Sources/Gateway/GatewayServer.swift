@@ -1,6 +1,7 @@
 package import Administration
 internal import Foundation
 package import GatewayKit
+internal import HTTPClient
 internal import HTTPServer
 package import HTTPWire
 internal import Logging
@@ -46,6 +47,8 @@ package struct GatewayServer: Sendable {
         logger = logging.logger
         sink = logging.sink
         ProcessSetup.prepare()
+        // Now, while there are descriptors and somebody reads the reason.
+        try starting { () throws(LibraryMissing) in try HTTPClient.load() }
         let sink = self.sink
         let metrics = MetricsRegistry()
         let threads = settings.limits.blockingThreads

@@ -1,4 +1,5 @@
 package import Bytes
+internal import CCurl
 internal import Foundation
 internal import Tracing
 package import Transport
@@ -67,6 +68,15 @@ package final class HTTPClient: Sendable {
             )
         )
     }
+
+    /// Loads libcurl, which is not linked; by default the first client with a request does it.
+    ///
+    /// - Throws: `LibraryMissing` if that fails. Then every request is refused.
+    package static func load() throws(LibraryMissing) {
+        if let whyUnavailable { throw LibraryMissing(description: whyUnavailable) }
+    }
+
+    private static var whyUnavailable: String? { ccurl_load().map { "libcurl cannot be loaded: " + String(cString: $0) } }
 
     /// The number of threads for a client that moves much content: one for each core, at most 8.
     ///
@@ -188,6 +198,7 @@ package final class HTTPClient: Sendable {
     }
 
     private func start(_ request: HTTPClientRequest) async throws(HTTPClientError) -> HTTPDownload {
+        if let reason = Self.whyUnavailable { throw .badRequest(reason) }
         guard isProxyUsable else { throw .badRequest("the URL of the proxy is not valid") }
         let prepared = try PreparedRequest(request)
         let transfer = Transfer(prepared, loops)

@@ -63,3 +63,9 @@ extension HTTPClientError: CustomStringConvertible {
         }
     }
 }
+
+/// The shared library of HTTP requests is missing on this machine, or too old.
+package struct LibraryMissing: Error, CustomStringConvertible {
+    /// With the dynamic linker's reason.
+    package let description: String
+}

@@ -46,6 +46,9 @@ struct Target: Sendable {
     /// - Throws: An error if the URL cannot be parsed.
     init(_ settings: PostgresSettings) throws(PostgresStateError) {
         self.settings = settings
+        if let reason = cpostgres_load() {
+            throw PostgresStateError(location: "of the settings", reason: "libpq cannot be loaded: \(String(cString: reason)).")
+        }
         var message: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(settings.url, &message) else {
             // libpq quotes the part that it cannot parse, which may be the password.

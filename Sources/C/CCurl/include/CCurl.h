@@ -1,6 +1,9 @@
-/// libcurl for Swift: the headers, and static inline wrappers (prefix `ccurl_`) for what is variadic or a union there.
-#ifndef CCURL_SHIM_H
-#define CCURL_SHIM_H
+/// libcurl for Swift: the headers, and functions (prefix `ccurl_`) for what is variadic or a union there.
+///
+/// The library is loaded at the first call of one of its functions: it brings twenty others, and a command that sends
+/// no request starts without them.
+#ifndef CCURL_H
+#define CCURL_H
 
 // The type checks are macros that do not work with a variable option.
 #define CURL_DISABLE_TYPECHECK 1
@@ -13,62 +16,28 @@
 /// Takes `size * count` bytes; returns how many it took.
 typedef size_t (*ccurl_take_bytes)(char *bytes, size_t size, size_t count, void *context);
 
-static inline CURLcode ccurl_set_long(CURL *handle, CURLoption option, long value) {
-    return curl_easy_setopt(handle, option, value);
-}
-static inline CURLcode ccurl_set_size(CURL *handle, CURLoption option, int64_t value) {
-    return curl_easy_setopt(handle, option, (curl_off_t)value);
-}
-static inline CURLcode ccurl_set_text(CURL *handle, CURLoption option, const char *value) {
-    return curl_easy_setopt(handle, option, value);
-}
-static inline CURLcode ccurl_set_pointer(CURL *handle, CURLoption option, void *value) {
-    return curl_easy_setopt(handle, option, value);
-}
-static inline CURLcode ccurl_set_list(CURL *handle, CURLoption option, struct curl_slist *value) {
-    return curl_easy_setopt(handle, option, value);
-}
-static inline CURLcode ccurl_set_take_bytes(CURL *handle, CURLoption option, ccurl_take_bytes value) {
-    return curl_easy_setopt(handle, option, value);
-}
-static inline CURLcode ccurl_set_open_socket(CURL *handle, curl_opensocket_callback value) {
-    return curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, value);
-}
-static inline CURLcode ccurl_set_seek(CURL *handle, curl_seek_callback value) {
-    return curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, value);
-}
-static inline CURLcode ccurl_set_close_socket(CURL *handle, curl_closesocket_callback value) {
-    return curl_easy_setopt(handle, CURLOPT_CLOSESOCKETFUNCTION, value);
-}
-static inline CURLcode ccurl_set_before_request(CURL *handle, curl_prereq_callback value) {
-    return curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, value);
-}
-static inline CURLcode ccurl_info_long(CURL *handle, CURLINFO info, long *value) {
-    return curl_easy_getinfo(handle, info, value);
-}
+/// Loads the library, once; returns why that is not possible, or null. Without the library each function fails.
+const char *ccurl_load(void);
+
+CURLcode ccurl_set_long(CURL *handle, CURLoption option, long value);
+CURLcode ccurl_set_size(CURL *handle, CURLoption option, int64_t value);
+CURLcode ccurl_set_text(CURL *handle, CURLoption option, const char *value);
+CURLcode ccurl_set_pointer(CURL *handle, CURLoption option, void *value);
+CURLcode ccurl_set_list(CURL *handle, CURLoption option, struct curl_slist *value);
+CURLcode ccurl_set_take_bytes(CURL *handle, CURLoption option, ccurl_take_bytes value);
+CURLcode ccurl_set_open_socket(CURL *handle, curl_opensocket_callback value);
+CURLcode ccurl_set_seek(CURL *handle, curl_seek_callback value);
+CURLcode ccurl_set_close_socket(CURL *handle, curl_closesocket_callback value);
+CURLcode ccurl_set_before_request(CURL *handle, curl_prereq_callback value);
+CURLcode ccurl_info_long(CURL *handle, CURLINFO info, long *value);
 /// A cancelled transfer does not wait for a running name look-up. Older versions of libcurl lack this option.
-static inline void ccurl_set_quick_exit(CURL *handle) {
-#if LIBCURL_VERSION_NUM >= 0x075700
-    (void)curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
-#else
-    (void)handle;
-#endif
-}
-static inline CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
-    return curl_multi_setopt(multi, option, value);
-}
+void ccurl_set_quick_exit(CURL *handle);
+CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value);
 
 /// The next finished transfer and its result, or null if no transfer has finished.
-static inline CURL *ccurl_next_ended(CURLM *multi, CURLcode *result) {
-    int left = 0;
-    CURLMsg *message;
-    while ((message = curl_multi_info_read(multi, &left)) != NULL) {
-        if (message->msg != CURLMSG_DONE) continue;
-        *result = message->data.result;
-        return message->easy_handle;
-    }
-    return NULL;
-}
+CURL *ccurl_next_ended(CURLM *multi, CURLcode *result);
+
+CURLUcode ccurl_url_get(CURLU *url, CURLUPart part, char **text, unsigned int flags);
 
 /// Copies the numeric address, in network order, to `bytes` (room for 16); returns 4, 16, or 0 for another family.
 static inline size_t ccurl_address_bytes(const struct curl_sockaddr *address, uint8_t *bytes) {
