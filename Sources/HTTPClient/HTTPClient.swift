@@ -76,7 +76,9 @@ package final class HTTPClient: Sendable {
         if let whyUnavailable { throw LibraryMissing(description: whyUnavailable) }
     }
 
-    private static var whyUnavailable: String? { ccurl_load().map { "libcurl cannot be loaded: " + String(cString: $0) } }
+    private static var whyUnavailable: String? {
+        ccurl_load().map { "libcurl cannot be loaded: " + String(cString: $0) }
+    }
 
     /// The number of threads for a client that moves much content: one for each core, at most 8.
     ///

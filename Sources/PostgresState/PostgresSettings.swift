@@ -47,7 +47,8 @@ struct Target: Sendable {
     init(_ settings: PostgresSettings) throws(PostgresStateError) {
         self.settings = settings
         if let reason = cpostgres_load() {
-            throw PostgresStateError(location: "of the settings", reason: "libpq cannot be loaded: \(String(cString: reason)).")
+            let reason = "libpq cannot be loaded: \(String(cString: reason))."
+            throw PostgresStateError(location: "of the settings", reason: reason)
         }
         var message: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(settings.url, &message) else {

@@ -74,7 +74,9 @@ package final class TLSContext: Sendable {
                 try Self.setUp(context)
                 try Self.load(file, into: context)
                 if let clientAuthorities { try Self.demandCertificates(of: clientAuthorities, context) }
-                if tickets != nil, clientAuthorities == nil { SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey) }
+                if tickets != nil, clientAuthorities == nil {
+                    SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey)
+                }
                 if files.count > 1 { cossl_set_servername_callback(context, selectCertificate) }
             }
             guard !contexts.isEmpty else { throw TLSFailure("there is no certificate") }
