@@ -285,7 +285,9 @@ let package = Package(
             "Operations",
             [
                 "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadModel", "UploadCore", "HTTPWire",
-                "MetricsKit", "COpenAPI",
+                "MetricsKit", "COpenAPI", handles,
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
         ),
 

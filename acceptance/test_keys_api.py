@@ -14,7 +14,7 @@ import requests
 
 from harness import hosts
 from harness.aliyun_vod import Core
-from harness.api import API, field_problem, problem
+from harness.api import API, field_problem, problem, upload_id
 from harness.daemon import free_port
 from harness.object_client import BUCKET, ObjectServer, client
 from harness.object_clients.base import DOMAINS
@@ -56,9 +56,13 @@ def status(gateway, secret):
     return API(gateway.url, secret).get("/v1/uploads").status_code
 
 
+def logged(gateway):
+    return [json.loads(line) for line in gateway.whole_log().splitlines() if line.startswith("{")]
+
+
 def audit(gateway, **wanted):
     """Lines of the audit log with these fields."""
-    lines = [json.loads(line) for line in gateway.whole_log().splitlines() if '"audit"' in line]
+    lines = [line for line in logged(gateway) if line["message"] == "audit"]
     return [line for line in lines if wanted.items() <= line.items()]
 
 
@@ -217,33 +221,53 @@ def test_each_change_is_one_line_of_the_audit_log(gateway, api):
     key = made(actor)
     actor.post(f"/v1/keys/{key['id']}/rotations", {"overlap": 60})
     actor.delete(f"/v1/keys/{key['id']}")
+    for place in (f"/v1/quota/keys/{key['id']}", "/v1/quota/subjects/somebody"):
+        assert actor.request("PUT", place, json={"openUploads": 1}).status_code == 200
+        assert actor.delete(place).status_code == 204
+    deleted = {"upload.delete": upload_id(api.created(5)), "media.delete": api.uploaded(b"hello")}
+    for action, known in deleted.items():
+        assert actor.delete(f"/v1/{'media' if action.startswith('media') else 'uploads'}/{known}").status_code == 204
     actor.post("/v1/revocations", {"subject": "somebody"})
     by = {"message": "audit", "by": admin["id"], "client": "127.0.0.1"}
     until(lambda: audit(gateway, action="revocation.create", subject="somebody", **by))
-    for action in ("key.create", "key.rotate", "key.revoke"):
+    for action in ("key.create", "key.rotate", "key.revoke", "policy.set", "policy.remove"):
         assert len(audit(gateway, action=action, key=key["id"], **by)) == 1
+    for action in ("policy.set", "policy.remove"):
+        assert len(audit(gateway, action=action, subject="somebody", **by)) == 1
+    for action, known in deleted.items():
+        assert len(audit(gateway, action=action, upload=known, **by)) == 1
+
+
+def test_deletions_of_users_are_not_in_the_audit_log(gateway, api):
+    token = api.post("/v1/tus/tokens", {"subject": "anna"}).json()["token"]
+    known = api.created(5, key=token)
+    assert api.request("DELETE", known, key=token).status_code == 204
+    # What comes later is there.
+    key = made(api)
+    until(lambda: audit(gateway, action="key.create", key=key["id"]))
+    assert audit(gateway, upload=upload_id(known)) == []
 
 
 def test_commands_write_the_audit_log_too(gateway, api):
     environment = gateway.environment | {"SLUICE_LOG_FORMAT": "json"}
 
-    def logged(*arguments):
+    def changed(*arguments):
         done = run(*arguments, environment=environment)
         (line,) = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
         assert line["message"] == "audit" and line["by"] == "cli" and "slk_" not in done.stderr
         return line, done.stdout
 
-    line, text = logged("keys", "create", "--name", "c", "--scope", "read")
+    line, text = changed("keys", "create", "--name", "c", "--scope", "read")
     identifier, secret = line["key"], re.search(r"slk_\S+", text)[0]
     assert line["action"] == "key.create"
-    line, text = logged("keys", "rotate", identifier, "--overlap", "1h")
+    line, text = changed("keys", "rotate", identifier, "--overlap", "1h")
     assert line["action"] == "key.rotate" and line["previousSecretUntil"]
     new = re.search(r"slk_\S+", text)[0]
     assert status(gateway, secret) == status(gateway, new) == 200
-    logged("keys", "rotate", identifier)
+    changed("keys", "rotate", identifier)
     until(lambda: status(gateway, secret) == status(gateway, new) == 401)
-    assert logged("keys", "revoke", identifier)[0]["action"] == "key.revoke"
-    assert logged("revoke", "--subject", "nobody")[0]["action"] == "revocation.create"
+    assert changed("keys", "revoke", identifier)[0]["action"] == "key.revoke"
+    assert changed("revoke", "--subject", "nobody")[0]["action"] == "revocation.create"
     assert run("keys", "rotate", identifier, "--overlap", "31d", environment=environment, check=False).returncode != 0
 
 
@@ -299,9 +323,7 @@ USES = {
     "cos": by_dialect("cos"),
     "form": by_form,
     "sts": lambda gateway, pair: client(gateway.object_url, pair, "sts").get_session_token(),
-    "aliyun": lambda gateway, pair: Core(gateway, pair)(
-        "CreateUploadVideo", Title="t", FileName="a.mp4"
-    ),
+    "aliyun": lambda gateway, pair: Core(gateway, pair)("CreateUploadVideo", Title="t", FileName="a.mp4"),
     "tencent": lambda gateway, pair: SDK(gateway, pair)("ApplyUpload", MediaType="mp4"),
     "ugc": by_signature,
 }
@@ -323,3 +345,6 @@ def test_a_request_signed_with_its_pair_is_a_use(gateway, api, kind, monkeypatch
     before = time.time()
     USES[kind](gateway, pair)
     assert datetime.fromisoformat(last_use()).timestamp() > before - 2
+    # The log says of each request whose it was.
+    statuses = {line.get("status") for line in logged(gateway) if line.get("key") == key["id"]}
+    assert statuses & {200, 204}

@@ -1,14 +1,17 @@
 """Health, metrics, logs, configuration, restart."""
 
+import json
 import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import requests
 
 from harness.api import API, OFFSET_TYPE, TUS, path_of
 from harness.data import content, sha256
 from harness.server import run
+from harness.wire import until
 
 UNKNOWN = "0" * 26
 ROOT = Path(__file__).parent.parent
@@ -140,6 +143,24 @@ def test_the_request_id_of_a_response_is_in_the_log(server, api):
     assert identifier in server.whole_log()
 
 
+def test_the_log_says_who_sent_a_request(server, api):
+    keys = [api.post("/v1/keys", {"name": name, "scopes": ["mint"]}).json() for name in ("one", "two")]
+    token = api.post("/v1/tus/tokens", {"subject": "anna"}, key=keys[0]["secret"]).json()["token"]
+    url = api.created(3, key=token)
+    # By the URL of the upload alone, whoever sends it.
+    sent = requests.patch(url, b"abc", headers=TUS | {"Content-Type": OFFSET_TYPE, "Upload-Offset": "0"}, timeout=10)
+    others = api.post("/v1/tus/tokens", {}, key=keys[1]["secret"])
+    wrong = api.post("/v1/tus/tokens", {}, key="slk_wrong")
+    lines = [json.loads(line) for line in server.whole_log().splitlines() if line.startswith("{")]
+    of = {line["request"]: line for line in lines if line["message"] == "request"}
+    line = of[sent.headers["X-Request-ID"]]
+    assert (line["key"], line["subject"]) == (keys[0]["id"], "anna")
+    assert (line["status"], line["in"], line["out"] > 0) == (204, 3, True) and isinstance(line["ms"], float)
+    assert of[others.headers["X-Request-ID"]]["key"] == keys[1]["id"]
+    assert "subject" not in of[others.headers["X-Request-ID"]]
+    assert not {"key", "subject"} & of[wrong.headers["X-Request-ID"]].keys()
+
+
 def test_pages_of_other_origins_can_read_errors(api):
     answer = api.get("/v1/uploads", key=None, headers={"Origin": "https://app.example"})
     assert answer.status_code == 401
@@ -160,6 +181,9 @@ def test_everything_survives_a_restart(make_server):
     server.stop()
     server.start()
     api = API(server.url, server.admin_key)
+    # What all uploads use is read at the start, and once a minute.
+    until(lambda: metrics(api)["sluice_open_uploads", None] == 1)
+    assert metrics(api)["sluice_stored_bytes", None] == len(data) + 1
     assert api.download_hash(done) == (sha256(data), len(data))
     assert api.get(f"/v1/media/{done}").json()["filename"] == "a.bin"
     url = server.url + path_of(url)

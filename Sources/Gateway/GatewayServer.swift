@@ -118,7 +118,7 @@ package struct GatewayServer: Sendable {
                 configuration: configuration,
                 loops: loops,
                 pool: pool,
-                handler: context.traced(
+                handler: context.observed(
                     ClientNamingHandler(
                         RequestLimitHandler(handler, context.requestLimits) { handler.refuse($0, $1) },
                         context.publicURL

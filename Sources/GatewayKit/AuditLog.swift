@@ -1,6 +1,8 @@
+package import HTTPWire
 package import Logging
+package import UploadModel
 
-/// One log line for each change of what grants access.
+/// One log line for each change of what grants access or limits it, and for each deletion by the app.
 ///
 /// The message and the names of the fields are stable: programs search for them.
 package struct AuditLog: Sendable {
@@ -9,6 +11,10 @@ package struct AuditLog: Sendable {
         case rotateKey = "key.rotate"
         case revokeKey = "key.revoke"
         case revoke = "revocation.create"
+        case setPolicy = "policy.set"
+        case removePolicy = "policy.remove"
+        case deleteUpload = "upload.delete"
+        case deleteMedia = "media.delete"
     }
 
     /// `by` of changes by commands.
@@ -38,5 +44,11 @@ package struct AuditLog: Sendable {
         if let client { metadata["client"] = "\(client)" }
         for case (let name, let value?) in fields { metadata[name] = "\(value)" }
         logger.notice("audit", metadata: metadata)
+    }
+
+    /// Records a deletion by an API key of the app; those by app users with tokens of their own are in the log of requests only.
+    package func record(_ action: Action, _ id: UploadID, by actor: APIKey, _ request: Request) {
+        guard actor.user == nil else { return }
+        record(action, by: actor.id, client: request.clientAddress, ["upload": id.text])
     }
 }

@@ -54,9 +54,10 @@ package struct GatewayContext {
     /// Port of the object endpoint; `nil` if this process has none.
     package var objectPort: UInt16?
 
-    /// The handler, with a span for each request if there are traces.
-    package func traced(_ handler: any RequestHandler) -> any RequestHandler {
-        tracer.map { TracingHandler(handler, $0) } ?? handler
+    /// The handler, with what the log says of each request, and a span if there are traces.
+    package func observed(_ handler: any RequestHandler) -> any RequestHandler {
+        let noted = RequestNoteHandler(handler, logger)
+        return tracer.map { TracingHandler(noted, $0) } ?? noted
     }
 
     /// Maximum content of a request that is not an upload, in bytes.

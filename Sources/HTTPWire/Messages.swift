@@ -100,6 +100,8 @@ package struct Response: Sendable {
         package var errorCode: String?
         /// The client behind a trusted proxy; `nil` if the peer is the client.
         package var clientAddress: String?
+        /// Who sent the request; `nil` if requests are not logged.
+        package var note: RequestNote?
         /// The span of the request; `nil` if there are no traces.
         package var scope: TraceScope?
         /// Whether the request came over TLS; only with a span.

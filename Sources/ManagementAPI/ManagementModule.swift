@@ -12,12 +12,14 @@ package struct ManagementModule: GatewayModule {
     package let services: [any Service]
 
     package init(_ context: GatewayContext, pulls: PullService) {
+        let audit = AuditLog(context.logger)
         let uploads = UploadsAPI(
             service: context.services.uploads,
             names: context.names,
             access: context.access,
             bodyLimit: context.bodyLimit,
-            pulls: pulls
+            pulls: pulls,
+            audit: audit
         )
         let media = MediaAPI(
             service: context.services.media,
@@ -29,9 +31,15 @@ package struct ManagementModule: GatewayModule {
             bodyLimit: context.bodyLimit,
             clock: context.clock,
             revoked: context.revoked,
-            allowsDownloads: context.settings.uploads.downloads
+            allowsDownloads: context.settings.uploads.downloads,
+            audit: audit
         )
-        let quota = QuotaAPI(service: context.services.quota, access: context.access, bodyLimit: context.bodyLimit)
+        let quota = QuotaAPI(
+            service: context.services.quota,
+            access: context.access,
+            bodyLimit: context.bodyLimit,
+            audit: audit
+        )
         let revocations = RevocationsAPI(
             state: context.state,
             revoked: context.revoked,
@@ -39,7 +47,7 @@ package struct ManagementModule: GatewayModule {
             bodyLimit: context.bodyLimit,
             clock: context.clock,
             skew: TimeInterval(context.settings.limits.clockSkewSeconds),
-            audit: AuditLog(context.logger)
+            audit: audit
         )
         let keys = KeysAPI(
             state: context.state,
@@ -47,7 +55,7 @@ package struct ManagementModule: GatewayModule {
             access: context.access,
             bodyLimit: context.bodyLimit,
             clock: context.clock,
-            audit: AuditLog(context.logger)
+            audit: audit
         )
         services = [
             KeyUseService(uses: context.authenticator.uses, state: context.state, logger: context.logger)

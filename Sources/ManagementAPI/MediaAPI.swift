@@ -19,6 +19,7 @@ struct MediaAPI: Sendable {
     let clock: any WallClock
     let revoked: RevocationList
     let allowsDownloads: Bool
+    let audit: AuditLog
 
     static let maximumLinkLifetime: Int64 = 7 * 86_400
     static let defaultLinkLifetime: Int64 = 3600
@@ -65,6 +66,7 @@ struct MediaAPI: Sendable {
         let media = try await media(text, within: key.limits)
         try checkConditions(request.head, media)
         try await access.core { () throws(UploadError) in try await uploads.terminate(media.id) }
+        audit.record(.deleteMedia, media.id, by: key, request)
         var response = Response(204)
         response.trace.uploadID = media.id.text
         return response

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import GatewayKit
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
@@ -9,6 +10,7 @@ struct QuotaAPI: Sendable {
     let service: QuotaService
     let access: Access
     let bodyLimit: Int
+    let audit: AuditLog
 
     var routes: [Route] {
         [
@@ -33,9 +35,10 @@ struct QuotaAPI: Sendable {
             },
             Route(.delete, "/v1/quota/{kind}/{name}") { request, parameters in
                 await responding(request) { () throws(Problem) in
-                    try await access.require(.admin, request)
+                    let actor = try await access.require(.admin, request)
                     let account = try account(parameters)
                     try await access.core { () throws(UploadError) in try await service.setPolicy(nil, of: account) }
+                    record(.removePolicy, of: account, by: actor, request)
                     return Response(204)
                 }
             },
@@ -73,7 +76,7 @@ struct QuotaAPI: Sendable {
     }
 
     private func set(_ request: Request, _ account: Account) async throws(Problem) -> Response {
-        try await access.require(.admin, request)
+        let actor = try await access.require(.admin, request)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         var policy = Policy()
         policy.storedBytes = fields.integer("storedBytes", in: 0...Int64.max)
@@ -97,7 +100,19 @@ struct QuotaAPI: Sendable {
         try fields.finish()
         let wanted = policy
         try await access.core { () throws(UploadError) in try await service.setPolicy(wanted, of: account) }
+        record(.setPolicy, of: account, by: actor, request)
         return try await response(of: account)
+    }
+
+    private func record(_ action: AuditLog.Action, of account: Account, by actor: APIKey, _ request: Request) {
+        let isOfKey = account.kind == .key
+        audit.record(
+            action,
+            key: isOfKey ? account.name : nil,
+            by: actor.id,
+            client: request.clientAddress,
+            ["subject": isOfKey ? nil : account.name]
+        )
     }
 
     private func response(of account: Account) async throws(Problem) -> Response {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import GatewayKit
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
@@ -11,6 +12,7 @@ struct UploadsAPI: Sendable {
     let access: Access
     let bodyLimit: Int
     let pulls: PullService
+    let audit: AuditLog
 
     var routes: [Route] {
         [
@@ -113,6 +115,7 @@ struct UploadsAPI: Sendable {
             try await service.terminate(id, unlessComplete: refusal)
         }
         pulls.cancel(id)
+        audit.record(.deleteUpload, id, by: key, request)
         var response = Response(204)
         response.trace.uploadID = id.text
         return response

@@ -166,7 +166,7 @@ package struct ObjectModule: GatewayModule {
                 configuration: configuration,
                 loops: context.loops,
                 pool: context.pool,
-                handler: context.traced(
+                handler: context.observed(
                     ClientNamingHandler(
                         RequestLimitHandler(handler, context.requestLimits) { handler.refuse($0, $1) },
                         context.publicURL

@@ -1,5 +1,6 @@
 package import GatewayKit
 package import RESTKit
+package import ServiceLifecycle
 internal import SettingsKit
 internal import Telemetry
 
@@ -7,6 +8,7 @@ internal import Telemetry
 package struct OperationsModule: GatewayModule {
     package let name = "operations"
     package let routes: [Route]
+    package let services: [any Service]
 
     package init(_ context: GatewayContext) {
         routes =
@@ -21,5 +23,6 @@ package struct OperationsModule: GatewayModule {
                 publicURL: context.publicURL,
                 hasOpenMetrics: context.settings.metrics.access == .open
             ).routes
+        services = [UsageReport(context.state, context.metrics, context.logger)]
     }
 }

@@ -34,6 +34,24 @@ extension PostgresState {
         }
     }
 
+    package func totals(of kind: Account.Kind) async throws(UploadError) -> UsageTotals {
+        try await read { connection in
+            let row = try connection.row(
+                """
+                SELECT coalesce(sum(open_uploads), 0)::bigint AS open_uploads,
+                    coalesce(sum(stored_bytes), 0)::bigint AS stored_bytes
+                FROM (
+                    SELECT open_uploads, stored_bytes FROM account WHERE kind = $1
+                    UNION ALL
+                    SELECT open_uploads, stored_bytes FROM account_change WHERE kind = $1
+                ) AS counted
+                """,
+                [kind.rawValue]
+            )
+            return try row.map(UsageTotals.init(row:)) ?? UsageTotals()
+        }
+    }
+
     package func setPolicy(_ policy: Policy?, of account: Account, at now: Date) async throws(UploadError) {
         try await write { connection in
             _ = connection.send(

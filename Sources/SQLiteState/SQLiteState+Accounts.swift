@@ -12,6 +12,19 @@ extension SQLiteState {
         }
     }
 
+    package func totals(of kind: Account.Kind) async throws(UploadError) -> UsageTotals {
+        try await read { database in
+            let row = try database.row(
+                """
+                SELECT coalesce(sum(open_uploads), 0) AS open_uploads, coalesce(sum(stored_bytes), 0) AS stored_bytes
+                FROM account WHERE kind = ?
+                """,
+                [kind.rawValue]
+            )
+            return try row.map(UsageTotals.init(row:)) ?? UsageTotals()
+        }
+    }
+
     package func setPolicy(_ policy: Policy?, of account: Account, at now: Date) async throws(UploadError) {
         try await write { database in
             try database.run(

@@ -8,7 +8,8 @@ package final class FaultyState: StateStore {
         case insertUpload, insertComplete, upload, uploads, uploadsByID, openFinals, complete, end, setLength,
             setExpiry,
             expiredUploads, forgetEnded, needed, media, uploadByAlias, reserve, setMetadata, setDigests, endRight
-        case accounts, setPolicy, charge, record, events, lastEvent, claimDeliveries, nextDelivery, settle, release,
+        case accounts, totals, setPolicy, charge, record, events, lastEvent, claimDeliveries, nextDelivery, settle,
+            release,
             deliveries,
             redeliver
         case insertKey, key, keys, revokeKey, rotateKey, recordUses, claimJob, check
@@ -224,6 +225,11 @@ package final class FaultyState: StateStore {
     package func accounts(_ accounts: [Account]) async throws(UploadError) -> [Account: AccountRecord] {
         try await plan.step(.accounts)
         return try await base.accounts(accounts)
+    }
+
+    package func totals(of kind: Account.Kind) async throws(UploadError) -> UsageTotals {
+        try await plan.step(.totals)
+        return try await base.totals(of: kind)
     }
 
     package func setPolicy(_ policy: Policy?, of account: Account, at now: Date) async throws(UploadError) {

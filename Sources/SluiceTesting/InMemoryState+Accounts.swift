@@ -7,6 +7,15 @@ extension InMemoryState {
         tables.withLock { tables in tables.accounts.filter { accounts.contains($0.key) } }
     }
 
+    package func totals(of kind: Account.Kind) async throws(UploadError) -> UsageTotals {
+        tables.withLock { tables in
+            tables.accounts.filter { $0.key.kind == kind }.values.reduce(into: UsageTotals()) { totals, record in
+                totals.openUploads += record.usage.openUploads
+                totals.storedBytes += record.usage.storedBytes
+            }
+        }
+    }
+
     package func setPolicy(_ policy: Policy?, of account: Account, at now: Date) async throws(UploadError) {
         tables.withLock { tables in
             var record = tables.accounts[account] ?? AccountRecord(usage: Usage(periodStart: now), policy: nil)

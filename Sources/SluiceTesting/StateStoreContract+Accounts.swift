@@ -59,6 +59,7 @@ extension StateStoreContract {
             }
             _ = try await store.complete(completed(whole), as: media(of: whole))
             try demand(await usage(store), is: usage(stored: 10, reserved: 30, open: 1, bytes: 40, uploads: 2))
+            try demand(await store.totals(of: .key), is: UsageTotals(openUploads: 1, storedBytes: 10))
             // 4 of 30 bytes were received: they still count, because they were sent.
             let ended = EventRecord.sample(.terminated, of: given)
             _ = try await store.end(
@@ -72,6 +73,24 @@ extension StateStoreContract {
             try demand(await usage(store), is: usage(stored: 10, bytes: 14, uploads: 2))
             _ = try await store.end(whole.id, as: .terminated, at: start)
             try demand(await usage(store, issuer), is: usage(bytes: 14, uploads: 2))
+        },
+        Contract("the totals of a kind are those of all its accounts") { store in
+            try demand(await store.totals(of: .key), is: UsageTotals())
+            for number in 1...3 {
+                var upload = counted(Double(number))
+                upload.issuer = "key_\(number)"
+                try await insert(upload, into: store)
+                try demand(await store.totals(of: .key), is: UsageTotals(openUploads: Int64(number)))
+                try demand(await store.totals(of: .subject), is: UsageTotals(openUploads: Int64(number)))
+                var whole = counted(Double(10 + number), length: 10)
+                whole.issuer = "key_\(number)"
+                try await insert(whole, into: store)
+                _ = try await store.complete(completed(whole), as: media(of: whole))
+                try demand(
+                    await store.totals(of: .key),
+                    is: UsageTotals(openUploads: Int64(number), storedBytes: Int64(10 * number))
+                )
+            }
         },
         Contract("uploads that have no record here count in the period, are checked together, and can be taken back") {
             store in

@@ -128,6 +128,17 @@ extension DialectRecord {
     }
 }
 
+extension UsageTotals {
+    /// - Parameter row: Sums of columns of `account`, under their names.
+    /// - Throws: `UnreadableRecord`.
+    package init(row: some StoredRow) throws {
+        self.init(
+            openUploads: try row.value("open_uploads", of: "account"),
+            storedBytes: try row.value("stored_bytes", of: "account")
+        )
+    }
+}
+
 extension AccountRecord {
     package init(row: some StoredRow) throws {
         let table = "account"

@@ -48,7 +48,13 @@ package struct LineLogHandler: LogHandler {
             text.member("time", time)
             text.member("level", level.rawValue)
             text.member("message", message)
-            for (key, value) in metadata.sorted(by: { $0.key < $1.key }) { text.member(key, value.description) }
+            for (key, value) in metadata.sorted(by: { $0.key < $1.key }) {
+                if case .stringConvertible(let number as LogNumber) = value {
+                    text.member(key, json: number.description)
+                } else {
+                    text.member(key, value.description)
+                }
+            }
             return text.text()
         }
         let fields = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\(oneLine($0.value.description))" }
@@ -57,7 +63,7 @@ package struct LineLogHandler: LogHandler {
 
     /// Reports log lines that were lost because the reader was too slow.
     package static func lossLine(_ count: UInt64, isJSON: Bool) -> String {
-        line(.warning, "\(count) log lines were lost", ["lost": "\(count)"], isJSON: isJSON)
+        line(.warning, "\(count) log lines were lost", ["lost": .number(count)], isJSON: isJSON)
     }
 
     private static func oneLine(_ text: String) -> String {

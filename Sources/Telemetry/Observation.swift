@@ -28,7 +28,7 @@ package struct Observation: ServerObserver, UploadObserver {
         guard let withheld = handshakes.pass() else { return }
         var metadata: Logger.Metadata = ["peer": "\(failure.peerAddress)", "reason": "\(failure.kind.rawValue)"]
         if let detail = failure.detail { metadata["error"] = "\(detail)" }
-        if withheld > 0 { metadata["withheld"] = "\(withheld)" }
+        if withheld > 0 { metadata["withheld"] = .number(withheld) }
         let message: Logger.Message =
             failure.kind == .proxyHeader ? "connection of a proxy that does not say for whom" : "TLS handshake failed"
         logger.info(message, metadata: metadata)
@@ -38,7 +38,7 @@ package struct Observation: ServerObserver, UploadObserver {
         requests.failed(accept: error.reason)
         guard let withheld = accepts.pass() else { return }
         var metadata: Logger.Metadata = ["error": "\(error)"]
-        if withheld > 0 { metadata["withheld"] = "\(withheld)" }
+        if withheld > 0 { metadata["withheld"] = .number(withheld) }
         logger.warning("connection not taken", metadata: metadata)
     }
 
@@ -54,17 +54,19 @@ package struct Observation: ServerObserver, UploadObserver {
         guard logger.logLevel <= .info else { return }
         var metadata: Logger.Metadata = [
             "request": "\(summary.id)",
-            "status": "\(summary.status.code)",
+            "status": .number(summary.status.code),
             "peer": "\(summary.peerAddress)",
-            "ms": "\(Self.milliseconds(summary.duration))",
-            "in": "\(summary.bytesReceived)",
-            "out": "\(summary.bytesSent)",
+            "ms": .milliseconds(summary.duration),
+            "in": .number(summary.bytesReceived),
+            "out": .number(summary.bytesSent),
         ]
         if let client = summary.trace.clientAddress { metadata["client"] = "\(client)" }
         if let method = summary.method { metadata["method"] = "\(method)" }
         // The template, never the path: a path may hold the credential of an upload.
         if let route = summary.trace.route { metadata["route"] = "\(route)" }
         if let id = summary.trace.uploadID ?? summary.trace.scope?.uploadID { metadata["upload"] = "\(id)" }
+        if let key = summary.trace.note?.key { metadata["key"] = "\(key)" }
+        if let subject = summary.trace.note?.subject { metadata["subject"] = "\(subject)" }
         if let code = summary.trace.errorCode { metadata["code"] = "\(code)" }
         if let scope = summary.trace.scope { metadata["trace_id"] = "\(scope.context.traceID)" }
         if let refusal = summary.refusal { metadata["refusal"] = "\(refusal)" }
@@ -79,23 +81,23 @@ package struct Observation: ServerObserver, UploadObserver {
             TraceScope.current?.note(upload: upload.id.text)
             logger.debug("upload created", metadata: ["upload": "\(upload.id)", "principal": "\(upload.principal)"])
         case .appended(let upload, let bytes):
-            logger.debug("bytes stored", metadata: ["upload": "\(upload.id)", "bytes": "\(bytes)"])
+            logger.debug("bytes stored", metadata: ["upload": "\(upload.id)", "bytes": .number(bytes)])
         case .completed(let upload, let media):
             let name = media == nil ? "partial upload completed" : "upload completed"
-            logger.info("\(name)", metadata: ["upload": "\(upload.id)", "bytes": "\(upload.offset)"])
+            logger.info("\(name)", metadata: ["upload": "\(upload.id)", "bytes": .number(upload.offset)])
         case .terminated(let id): logger.info("upload terminated", metadata: ["upload": "\(id)"])
         case .expired(let id): logger.info("upload expired", metadata: ["upload": "\(id)"])
         case .takenOver(let id): logger.debug("upload taken over", metadata: ["upload": "\(id)"])
         case .brokenOff(let id, let failure, let bytes):
             logger.info(
                 "append broken off",
-                metadata: ["upload": "\(id)", "reason": "\(failure)", "bytes": "\(bytes)"]
+                metadata: ["upload": "\(id)", "reason": "\(failure)", "bytes": .number(bytes)]
             )
         case .swept(_, 0, 0): break
         case .swept(let blobs, let setAside, 0):
             logger.warning(
                 "blobs without a record were set aside",
-                metadata: ["orphans": "\(setAside)", "blobs": "\(blobs)"]
+                metadata: ["orphans": .number(setAside), "blobs": .number(blobs)]
             )
         case .swept(let blobs, _, let left):
             logger.error(
@@ -103,7 +105,7 @@ package struct Observation: ServerObserver, UploadObserver {
                 too many blobs have no record, and nothing is done with them: is the state an older one? Stop the gateway and run \
                 `sluice adopt --dry-run`, then `sluice adopt` to make records of them, or `sluice adopt --accept` to let them be set aside
                 """,
-                metadata: ["orphans": "\(left)", "blobs": "\(blobs)"]
+                metadata: ["orphans": .number(left), "blobs": .number(blobs)]
             )
         case .turnedAway, .refused: break
         case .failed(let id, let error):
@@ -112,12 +114,5 @@ package struct Observation: ServerObserver, UploadObserver {
             if let cause = error.cause { metadata["cause"] = "\(cause)" }
             logger.error("storage or state failed", metadata: metadata)
         }
-    }
-
-    private static func milliseconds(_ duration: Duration) -> String {
-        let (seconds, attoseconds) = duration.components
-        let microseconds = seconds * 1_000_000 + attoseconds / 1_000_000_000_000
-        let fraction = String(microseconds % 1000)
-        return "\(microseconds / 1000).\(String(repeating: "0", count: 3 - fraction.count))\(fraction)"
     }
 }

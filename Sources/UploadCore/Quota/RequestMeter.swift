@@ -1,5 +1,6 @@
 internal import Synchronization
 internal import SystemIO
+internal import Tracing
 package import UploadModel
 
 /// What one request uses up of the limits of its clients, as far as they are known: its address at once, its key and its
@@ -44,6 +45,7 @@ package final class RequestMeter: Sendable {
     ///
     /// - Throws: `.tooManyRequests`.
     package static func identify(key: String?, subject: String?) throws(UploadError) {
+        RequestNote.current?.identify(key: key, subject: subject)
         try current?.identify(key: key, subject: subject)
     }
 

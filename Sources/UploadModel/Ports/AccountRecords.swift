@@ -5,6 +5,9 @@ package protocol AccountRecords: Sendable {
     /// The records of these accounts; accounts without one are missing from the result.
     func accounts(_ accounts: [Account]) async throws(UploadError) -> [Account: AccountRecord]
 
+    /// What all accounts of a kind use together; takes time in proportion to their number.
+    func totals(of kind: Account.Kind) async throws(UploadError) -> UsageTotals
+
     /// Sets an account's own policy; `nil` removes it.
     func setPolicy(_ policy: Policy?, of account: Account, at now: Date) async throws(UploadError)
 
@@ -20,4 +23,16 @@ package protocol AccountRecords: Sendable {
         createdAt creation: Date,
         under effectiveLimits: EffectiveLimits?
     ) async throws(UploadError)
+}
+
+/// What several accounts use together.
+package struct UsageTotals: Sendable, Equatable {
+    package var openUploads: Int64
+    /// Without what is reserved for open uploads.
+    package var storedBytes: Int64
+
+    package init(openUploads: Int64 = 0, storedBytes: Int64 = 0) {
+        self.openUploads = openUploads
+        self.storedBytes = storedBytes
+    }
 }

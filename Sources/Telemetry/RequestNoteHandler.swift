@@ -1,0 +1,23 @@
+internal import HTTPServer
+package import HTTPWire
+package import Logging
+internal import Tracing
+
+/// Lets a request note who sent it, for its line in the log; free if requests are not logged.
+package struct RequestNoteHandler: RequestHandler {
+    private let handler: any RequestHandler
+    private let logger: Logger
+
+    package init(_ handler: any RequestHandler, _ logger: Logger) {
+        self.handler = handler
+        self.logger = logger
+    }
+
+    package func respond(to request: Request) async -> Response {
+        guard logger.logLevel <= .info else { return await handler.respond(to: request) }
+        let note = RequestNote()
+        var response = await RequestNote.$current.withValue(note) { await handler.respond(to: request) }
+        response.trace.note = note
+        return response
+    }
+}
