@@ -15,6 +15,8 @@ from tusclient import client as tusclient
 
 from harness.api import API, TUS, patch_fields, path_of
 from harness.daemon import free_port
+from harness.object_client import client as object_client
+from harness.object_client import code
 from harness.wire import Closed, Wire, head, until
 
 # Tests have only addresses that are exempt by default.
@@ -304,6 +306,15 @@ def test_object_requests_of_one_subject(make_server):
         answers = [requests.put(url.json()["url"], data=b"x", timeout=30) for url in urls]
         slow = [answer for answer in answers if answer.status_code == 503]
         assert slow and "<Code>SlowDown</Code>" in slow[0].text and slow[0].headers["Retry-After"]
+
+
+def test_a_key_and_its_pair_share_a_limit(make_server):
+    settings = {"SLUICE_LIMITS_KEY_REQUESTS_PER_SECOND": "1", "SLUICE_LIMITS_KEY_BURST": "20"}
+    with make_server(environment=settings | {"SLUICE_OBJECT_LISTEN": f"127.0.0.1:{free_port()}"}) as server:
+        signed = object_client(server.object_url, server.pair())
+        assert code(signed.list_buckets) is None
+        ask("127.0.0.2", server.address, 40, [("Authorization", f"Bearer {server.admin_key}")], "/v1/uploads")
+        assert (503, "SlowDown") in [code(signed.list_buckets) for _ in range(5)]
 
 
 def token(server, subject):

@@ -128,8 +128,8 @@ def test_a_video_and_its_cover(gateway, app, tmp_path):
     # All of it was across origins. The SDK reports four times.
     assert counted(app) == reports + 4
     asked = preflights(gateway) - asked
-    assert set(asked) == {("/v3/index.php", "204"), ("/ugcupload_new", "204"), ("Preflight", "200")}
-    assert asked["Preflight", "200"] >= 6
+    assert set(asked) == {("/v3/index.php", 204), ("/ugcupload_new", 204), ("Preflight", 200)}
+    assert asked["Preflight", 200] >= 6
 
 
 def kept_by(profile, text):

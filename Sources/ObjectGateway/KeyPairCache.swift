@@ -63,7 +63,10 @@ package final class KeyPairCache: Sendable {
         let pairs = Pairs(
             key: key,
             credentials: StaticKeyPair.all(key, master: master, at: now).map(\.credentials),
-            noteUse: { uses.note(id, at: clock.now) }
+            noteUse: {
+                uses.note(id, at: clock.now)
+                RequestMeter.note(key: id, subject: nil)
+            }
         )
         entries.withLock { entries in
             // Clearing the cache is simpler than finding the oldest of very many entries.

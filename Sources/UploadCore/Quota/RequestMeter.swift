@@ -45,8 +45,13 @@ package final class RequestMeter: Sendable {
     ///
     /// - Throws: `.tooManyRequests`.
     package static func identify(key: String?, subject: String?) throws(UploadError) {
-        RequestNote.current?.identify(key: key, subject: subject)
+        note(key: key, subject: subject)
         try current?.identify(key: key, subject: subject)
+    }
+
+    /// Notes for the log who sent the current request, without counting it.
+    package static func note(key: String?, subject: String?) {
+        RequestNote.current?.identify(key: key, subject: subject)
     }
 
     private func identify(key: String?, subject: String?) throws(UploadError) {

@@ -163,7 +163,11 @@ struct ApsaraAuthentication: Sendable {
             secretAccessKey: session.secretAccessKey.text,
             sessionToken: token
         )
-        return (ApsaraCaller(identity: .session(session.grant)), [credentials], {})
+        let upload = session.grant.upload
+        return (
+            ApsaraCaller(identity: .session(session.grant)), [credentials],
+            { RequestMeter.note(key: upload.issuer, subject: upload.subject) }
+        )
     }
 }
 

@@ -70,7 +70,8 @@ package struct ObjectCaller: Sendable {
         // Only the limits of its address apply.
         if isAnonymous { return }
         do throws(UploadError) {
-            try RequestMeter.identify(key: grant?.upload.issuer ?? accessKeyID, subject: grant?.upload.subject)
+            let key = grant.map(\.upload.issuer) ?? StaticKeyPair.keyID(of: accessKeyID)
+            try RequestMeter.identify(key: key ?? accessKeyID, subject: grant?.upload.subject)
         } catch {
             throw ObjectError(error, about: .object)
         }

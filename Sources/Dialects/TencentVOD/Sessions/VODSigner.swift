@@ -161,6 +161,7 @@ struct VODSignatureCheck: Sendable {
         if try await revoked.isRevoked(issuer: signer.issuer, subject: subject, issuedAt: signer.signedAt) {
             throw VODFailure(.invalidSignature, "invalid signature: it was revoked")
         }
+        RequestMeter.note(key: signer.issuer, subject: subject)
         return signer
     }
 

@@ -66,6 +66,7 @@ struct VimeoTokens: Sendable {
         guard let content = content(token, Self.prefix), !content.isCode else { return nil }
         let record = try await records.record(Self.revokedKind, content.grant.id)
         guard record == nil, try await !isRevoked(content.grant) else { return nil }
+        RequestMeter.note(key: content.grant.issuer, subject: content.grant.subject)
         return VimeoCaller(
             grant: content.grant,
             scopes: Set(content.scopes.compactMap(VimeoScope.init)),
