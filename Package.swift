@@ -105,7 +105,7 @@ let package = Package(
         // Kits: what modules are made of.
         layer("SettingsKit", ["HTTPWire", "Transport", "Bytes", .product(name: "Yams", package: "Yams")]),
 
-        layer("RESTKit", ["UploadModel", "UploadCore", "HTTPWire", "Transport", "Bytes"]),
+        layer("RESTKit", ["UploadModel", "UploadCore", "HTTPWire", "Transport", "Bytes", "Digests"]),
 
         layer(
             "Telemetry",
@@ -138,7 +138,7 @@ let package = Package(
         ),
         layer(
             "ResumableHTTP",
-            ["UploadModel", "UploadCore", "HTTPWire", "Bytes", "Digests"],
+            ["RESTKit", "UploadModel", "UploadCore", "HTTPWire", "Bytes", "Digests"],
             path: "Sources/Dialects/ResumableHTTP"
         ),
         layer("Forms", ["UploadModel", "UploadCore", "HTTPWire", "Bytes"], path: "Sources/Dialects/Forms"),

@@ -6,6 +6,7 @@ import socket
 import time
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import boto3
 import botocore.config
@@ -13,7 +14,7 @@ import pytest
 import requests
 from tusclient import client as tusclient
 
-from harness.api import API, TUS, patch_fields, path_of
+from harness.api import API, OFFSET_TYPE, TUS, patch_fields, path_of
 from harness.daemon import free_port
 from harness.object_client import client as object_client
 from harness.object_client import code
@@ -374,6 +375,134 @@ def test_bandwidth_slows_down(make_server, limit):
                 begin = time.monotonic()
                 list(pool.map(lambda _: put("127.0.0.2", mine), range(2)))
                 assert time.monotonic() - begin > (2 * size - 1.5 * rate) / rate
+
+
+BOUNDARY = "multipart/form-data; boundary=b"
+FORM_END = b"\r\n--b--\r\n"
+
+
+def form(fields, data):
+    parts = "".join(
+        f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in fields.items()
+    )
+    return f'{parts}--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'.encode() + data + FORM_END
+
+
+class Small:
+    """Ways to send a small content again and again for alice: method, target, fields and content of each request."""
+
+    def __init__(self, server, bearer):
+        self.server, self.api = server, API(server.url, server.admin_key)
+        self.key = ("Authorization", f"Bearer {bearer}")
+        self.numbers = iter(range(1_000_000))
+
+    def minted(self, **wanted):
+        answer = self.api.post("/v1/presigned-urls", {"bucket": "uploads", "subject": "alice"} | wanted)
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    def tus_patch(self, data):
+        url = self.api.create(1_000_000, key=self.key[1].removeprefix("Bearer ")).headers["Location"]
+        offsets = iter(range(0, 1_000_000, len(data)))
+        return lambda: ("PATCH", path_of(url), patch_fields(next(offsets), len(data)), data)
+
+    def tus_post(self, data):
+        fields = [*TUS.items(), ("Upload-Length", str(len(data))), ("Content-Type", OFFSET_TYPE), self.key]
+        return lambda: ("POST", "/files", fields, data)
+
+    def draft(self, data):
+        fields = [("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?1"), self.key]
+        return lambda: ("POST", "/files", fields, data)
+
+    def put(self, data):
+        return lambda: ("PUT", "/v1/media/f", [self.key], data)
+
+    def chunked(self, data):
+        body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data)
+        return lambda: ("PUT", "/v1/media/f", [self.key, ("Transfer-Encoding", "chunked")], body)
+
+    def form(self, data):
+        body = form({"token": self.key[1].removeprefix("Bearer ")}, data)
+        return lambda: ("POST", "/v1/media", [("Content-Type", BOUNDARY)], body)
+
+    def object(self, data):
+        url = urlsplit(self.minted(key=f"k{next(self.numbers)}")["url"])
+        return lambda: ("PUT", f"{url.path}?{url.query}", [("Host", url.netloc)], data)
+
+    def object_form(self, data):
+        made = self.minted(key=f"f{next(self.numbers)}", method="POST")
+        body = form(made["fields"], data)
+        return lambda: ("POST", urlsplit(made["url"]).path, [("Content-Type", BOUNDARY)], body)
+
+    def part(self, data):
+        made = self.minted(key=f"p{next(self.numbers)}", parts=[1])
+        url = urlsplit(made["parts"][0]["url"])
+        return lambda: ("PUT", f"{url.path}?{url.query}", [("Host", url.netloc)], data)
+
+
+AT_OBJECTS = ["object", "object_form", "part"]
+
+
+@pytest.mark.parametrize("connections", [1, 6])
+@pytest.mark.parametrize("way", ["tus_patch", "tus_post", "draft", "put", "chunked", "form", *AT_OBJECTS])
+def test_small_contents_keep_to_the_rate(make_server, way, connections):
+    """Requests below one slice, one after the other and at once: in t seconds at most the bytes of t + 1 seconds."""
+    rate, size = 20_000, 900
+    settings = {"SLUICE_LIMITS_SUBJECT_BYTES_PER_SECOND": str(rate), "SLUICE_LIMITS_SUBJECT_REQUESTS_PER_SECOND": "0"}
+    with make_server(environment=settings | {"SLUICE_OBJECT_LISTEN": f"127.0.0.1:{(port := free_port())}"}) as server:
+        small = Small(server, token(server, "alice"))
+        address = ("127.0.0.1", port) if way in AT_OBJECTS else server.address
+        makers = [getattr(small, way)(b"a" * size) for _ in range(connections)]
+        # Each request takes longer than it takes to send it without a rate.
+        count = 60 // connections
+
+        def send(maker):
+            with Wire(address, timeout=60) as wire:
+                for _ in range(count):
+                    method, target, fields, body = maker()
+                    if any(name == "Transfer-Encoding" for name, _ in fields):
+                        wire.send(head(method, target, fields) + body)
+                        answer = wire.reply(method)
+                    else:
+                        answer = wire.exchange(method, target, [*fields], body)
+                    assert answer.status in (200, 201, 204), answer
+
+        begin = time.monotonic()
+        with ThreadPoolExecutor(connections) as pool:
+            list(pool.map(send, makers))
+        taken = time.monotonic() - begin
+        assert connections * count * size <= rate * (taken + 1)
+
+
+@pytest.mark.parametrize("limit", ["address", "key"])
+def test_small_contents_of_an_address_and_of_a_key(make_server, limit):
+    rate, size = 20_000, 900
+    settings = COUNTED | {f"SLUICE_LIMITS_{limit.upper()}_BYTES_PER_SECOND": str(rate)}
+    with make_server(environment=settings) as server, From("127.0.0.2", server.address) as wire:
+        begin = time.monotonic()
+        for _ in range(60):
+            answer = wire.exchange("PUT", "/v1/media/f", [("Authorization", f"Bearer {server.admin_key}")], b"a" * size)
+            assert answer.status == 201, answer
+        assert 60 * size <= rate * (time.monotonic() - begin + 1)
+
+
+def test_neighbours_wait_for_no_more_than_what_runs(make_server):
+    """What one user sent before leaves no debt that stalls another user of the key."""
+    settings = {"SLUICE_LIMITS_KEY_BYTES_PER_SECOND": "4000"}
+    with make_server(environment=settings) as server:
+        alice, bob = (Small(server, token(server, name)) for name in ("alice", "bob"))
+
+        def send(maker, seconds):
+            end = time.monotonic() + seconds
+            with contextlib.suppress(OSError, Closed), Wire(server.address, timeout=seconds) as wire:
+                while time.monotonic() < end:
+                    wire.exchange(*maker())
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: send(alice.put(b"a" * 900), 4), range(4)))
+        # Without the mend, minutes; here it is what four requests owe.
+        with Wire(server.address, timeout=30) as wire:
+            assert wire.exchange(*bob.put(b"b" * 3000)()).status == 201
 
 
 def test_a_client_that_drips_is_ended_and_a_slow_link_is_not(make_server):

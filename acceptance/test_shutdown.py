@@ -4,6 +4,8 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 from harness.api import API, path_of, tus_patch, upload_id
 from harness.data import content
 from harness.server import BINARY
@@ -54,6 +56,41 @@ def test_sigterm_lets_running_requests_finish(make_server):
     begin = time.monotonic()
     server.stop()
     assert time.monotonic() - begin < 10, "the grace time was waited out although nothing was running"
+
+
+@pytest.mark.parametrize("waits", ["before content", "before the answer"])
+def test_a_wait_for_a_rate_ends_with_the_grace_time(make_server, waits):
+    """`bytesPerSecond` makes a request wait for a minute and more; the shutdown does not."""
+    environment = {
+        "SLUICE_TIMEOUTS_SHUTDOWN_GRACE": "1s",
+        "SLUICE_LIMITS_KEY_BYTES_PER_SECOND": "1024",
+    }
+    server = make_server(environment=environment).start()
+    api = API(server.url, server.admin_key)
+    size = 100_000 if waits == "before content" else 1024
+    url = api.created(200_000)
+    wire = Wire(server.address)
+    wire.send(tus_patch(url, 0, size) + content(size, 1))
+    if waits == "before the answer":
+        with wire:
+            assert wire.reply("PATCH").status == 204
+        # Each of them takes its bytes at once, and waits until those before it are paid.
+        wires = [Wire(server.address) for _ in range(60)]
+        for other in wires:
+            other.send(tus_patch(api.created(100_000), 0, 1024) + content(1024, 1))
+        wires.append(Wire(server.address))
+        wires[-1].send(tus_patch(api.created(100_000), 0, 100_000) + content(100_000, 1))
+        # Connections without a request would be closed at once.
+        time.sleep(0.5)
+    else:
+        until(lambda: api.upload(upload_id(url))["offset"] > 0)
+    begin = time.monotonic()
+    server.stop(60)
+    assert time.monotonic() - begin < 18, "what docs/install.md promises"
+    server.start()
+    offset = API(server.url, server.admin_key).offset(server.url + path_of(url))
+    assert 0 < offset < 100_000
+    server.stop()
 
 
 def test_a_node_that_drains_says_so_and_still_serves(make_server):

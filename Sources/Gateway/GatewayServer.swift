@@ -188,7 +188,10 @@ package struct GatewayServer: Sendable {
             drain: parts.context.drain,
             drainTime: settings.timeouts.drain,
             grace: settings.timeouts.shutdownGrace,
-            cutOff: { [modules = parts.all] in for module in modules { module.cutOff() } },
+            cutOff: { [modules = parts.all, limits = parts.context.requestLimits] in
+                limits.cutOff()
+                for module in modules { module.cutOff() }
+            },
             whenReady: {
                 output.append(greeting, isUrgent: true)
                 ServiceManager.notify("READY=1")

@@ -6,7 +6,7 @@ internal import UploadModel
 
 /// The content of a request, taken as fast as the limits of its client allow.
 ///
-/// Between two slices nothing is read from the socket. The time counts for no timeout of the connection, except
+/// Before each slice, nothing is read from the socket until what the client owes is paid. The time counts for no timeout of the connection, except
 /// `timeouts.request`.
 final class PacedBody: RequestBody {
     private let body: any RequestBody
@@ -31,19 +31,18 @@ final class PacedBody: RequestBody {
     func arrives(_ count: Int) async -> Bool { await body.arrives(count) }
 
     func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
-        guard let slice = meter.slice else { return try await body.next(maximum: maximum) }
         await meter.pause()
-        let piece = try await body.next(maximum: min(maximum, Int(slice)))
+        let piece = try await body.next(maximum: min(maximum, Int(clamping: meter.slice)))
         if let piece { meter.took(Int64(piece.count)) }
         return piece
     }
 
     func transfer(to file: OpenFile, at offset: Int64, limit: Int64, on pool: BlockingPool) async -> TransferOutcome {
-        guard let slice = meter.slice else { return await body.transfer(to: file, at: offset, limit: limit, on: pool) }
         var moved: Int64 = 0
         while true {
             await meter.pause()
-            let outcome = await body.transfer(to: file, at: offset + moved, limit: min(slice, limit - moved), on: pool)
+            let most = min(meter.slice, limit - moved)
+            let outcome = await body.transfer(to: file, at: offset + moved, limit: most, on: pool)
             moved += outcome.moved
             meter.took(outcome.moved)
             guard outcome.end == .limitReached, moved < limit else {

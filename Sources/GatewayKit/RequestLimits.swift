@@ -33,12 +33,23 @@ package final class RequestLimits: Sendable {
     private let tables: Mutex<Tables>
     private let publicURL: PublicURL
     private let count: @Sendable (_ limit: String) -> Void
+    private let isStopping: @Sendable () -> Bool
+    private let wasCutOff: CutOff
+
+    /// Whether the grace time of a shutdown is over.
+    private final class CutOff: Sendable {
+        let isOver = Atomic<Bool>(false)
+    }
 
     package init(_ settings: LimitSettings, _ publicURL: PublicURL, _ metrics: MetricsRegistry) {
         self.publicURL = publicURL
         let limited = metrics.limitedCounters
         let count: @Sendable (String) -> Void = { limited[$0].increment() }
         self.count = count
+        let cutOff = CutOff()
+        wasCutOff = cutOff
+        // Made once: a closure for each request is allocated.
+        isStopping = { cutOff.isOver.load(ordering: .relaxed) }
         tables = Mutex(
             Tables(
                 settings,
@@ -66,6 +77,9 @@ package final class RequestLimits: Sendable {
         }
     }
 
+    /// The grace time of a shutdown is over: no request waits for a rate any more.
+    package func cutOff() { wasCutOff.isOver.store(true, ordering: .relaxed) }
+
     /// Handles a request, unless its client exceeds a limit.
     ///
     /// A proxy that is trusted has no limit, because its address is that of many clients. Nothing here is a closure that is
@@ -89,11 +103,18 @@ package final class RequestLimits: Sendable {
         defer { if let client, bringsContent { addresses.end(client) } }
         let pacer = client.flatMap { bringsContent ? addresses.pacer(of: $0) : nil }
         guard keys.isLimited || subjects.isLimited || pacer != nil else { return await handler.respond(to: request) }
-        let meter = RequestMeter(keys: keys, subjects: subjects, pacer: pacer, bringsContent: bringsContent)
+        let meter = RequestMeter(
+            keys: keys,
+            subjects: subjects,
+            pacer: pacer,
+            bringsContent: bringsContent,
+            isStopping: isStopping
+        )
         defer { meter.end() }
-        let isPaced = bringsContent && (pacer != nil || keys.limitsBytes || subjects.limitsBytes)
-        let metered = isPaced ? request.with(PacedBody(request.body, meter)) : request
-        return await RequestMeter.$current.withValue(meter) { await handler.respond(to: metered) }
+        let metered = meter.isPaced ? request.with(PacedBody(request.body, meter)) : request
+        let response = await RequestMeter.$current.withValue(meter) { await handler.respond(to: metered) }
+        if meter.isPaced { await meter.settle() }
+        return response
     }
 
     private func limitedClient(of request: Request, exempt: [PeerRange]) -> AddressBlock? {

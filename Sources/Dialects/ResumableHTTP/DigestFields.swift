@@ -1,60 +1,26 @@
 package import Digests
 package import HTTPWire
+internal import RESTKit
 internal import UploadModel
 
-/// Digest fields (RFC 9530) with the algorithms that it does not deprecate (§5): sha-256 and sha-512.
+/// Digest fields (RFC 9530).
 package enum DigestFields {
-    /// Parses `Content-Digest` (§2) or `Repr-Digest` (§3).
-    ///
-    /// - Returns: Without unknown and deprecated algorithms, which prove nothing.
+    /// See `AnnouncedDigests.values`.
     static func values(_ name: FieldName, _ fields: HTTPFields) throws(UploadProblem) -> DigestValues {
-        guard let text = fields[name] else { return [:] }
-        guard let members = StructuredField.dictionary(text) else {
-            throw UploadProblem(400, "invalid_request", "\(name) must be a list such as sha-256=:base64:.")
+        do throws(AnnouncedDigests.Malformed) {
+            return try AnnouncedDigests.values(name, fields)
+        } catch {
+            throw UploadProblem(400, "invalid_request", error.detail)
         }
-        var values: DigestValues = [:]
-        for (key, algorithm) in algorithms {
-            guard let member = members[key] else { continue }
-            guard case .bytes(let value) = member, value.count == algorithm.byteCount else {
-                throw UploadProblem(
-                    400,
-                    "invalid_request",
-                    "\(key) in \(name) must be \(algorithm.byteCount) bytes in base64."
-                )
-            }
-            values[algorithm] = value
-        }
-        return values
     }
 
-    /// The digest in `Content-Digest`, from the head or from an announced trailer (RFC 9530 §2, RFC 9110 §6.6.2).
-    ///
-    /// - Returns: `nil` without either. A trailer that was not announced is ignored: the bytes are stored before it
-    ///   arrives.
+    /// See `AnnouncedDigests.content`.
     static func expectation(of request: Request) throws(UploadProblem) -> DigestExpectation? {
-        let fields = request.head.fields
-        if let digest = strongest(try values("Content-Digest", fields)) { return .known(digest) }
-        guard fields.list("Trailer").contains(where: { $0.lowercased() == "content-digest" }) else { return nil }
-        let body = request.body
-        return .atEnd { () throws(UploadError) in
-            do throws(UploadProblem) {
-                if let digest = strongest(try values("Content-Digest", body.trailers)) { return digest }
-            } catch {
-                throw UploadError(.invalidRequest, error.detail)
-            }
-            throw UploadError(
-                .invalidRequest,
-                "The trailer field Content-Digest was announced but not sent with sha-256 or sha-512."
-            )
+        do throws(AnnouncedDigests.Malformed) {
+            return try AnnouncedDigests.content(of: request)
+        } catch {
+            throw UploadProblem(400, "invalid_request", error.detail)
         }
-    }
-
-    /// The digest with the strongest algorithm.
-    static func strongest(_ values: DigestValues) -> ExpectedDigest? {
-        for (_, algorithm) in algorithms.reversed() {
-            if let value = values[algorithm] { return ExpectedDigest(algorithm: algorithm, value: value) }
-        }
-        return nil
     }
 
     /// The algorithm that `Want-Content-Digest` or `Want-Repr-Digest` prefers (§4).
@@ -64,7 +30,7 @@ package enum DigestFields {
     static func wanted(_ name: FieldName, _ fields: HTTPFields) -> DigestAlgorithm? {
         guard let members = fields[name].flatMap({ StructuredField.dictionary($0) }) else { return nil }
         var best: (algorithm: DigestAlgorithm, weight: Int64)?
-        for (key, algorithm) in algorithms {
+        for (key, algorithm) in AnnouncedDigests.algorithms {
             guard case .integer(let weight)? = members[key], (1...10).contains(weight) else { continue }
             if weight > best?.weight ?? 0 { best = (algorithm, weight) }
         }
@@ -103,10 +69,7 @@ package enum DigestFields {
     }
 
     private static func text(_ algorithm: DigestAlgorithm, _ value: [UInt8]) -> String {
-        let key = algorithms.first { $0.1 == algorithm }?.0 ?? algorithm.rawValue
+        let key = AnnouncedDigests.algorithms.first { $0.1 == algorithm }?.0 ?? algorithm.rawValue
         return key + "=" + StructuredField.text(value)
     }
-
-    /// From the weakest to the strongest.
-    private static let algorithms: [(String, DigestAlgorithm)] = [("sha-256", .sha256), ("sha-512", .sha512)]
 }

@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Foundation
 package import HTTPWire
+internal import RESTKit
 package import UploadCore
 package import UploadModel
 
@@ -192,7 +193,8 @@ package struct ResumableHTTPHandler: Sendable {
         if isResumable { await inform(request, upload, version, ["Location": location]) }
         // If an interrupted upload would be discarded anyway, hash while receiving instead of reading the bytes again.
         let digest =
-            contentDigest ?? (isLast && !isResumable ? DigestFields.strongest(expectedDigests).map { .known($0) } : nil)
+            contentDigest
+            ?? (isLast && !isResumable ? AnnouncedDigests.strongest(expectedDigests).map { .known($0) } : nil)
         if isLast || request.body.remaining != 0 {
             do throws(UploadError) {
                 upload = try await append(

@@ -30,7 +30,13 @@ extension TusHandler {
             if length == 0 { try await requireNothing(in: request.body, expecting: digest) }
         }
 
-        let new = NewUpload(dialect: "tus", length: length, metadata: metadata, concatenation: concatenation)
+        let new = NewUpload(
+            dialect: "tus",
+            length: length,
+            metadata: metadata,
+            concatenation: concatenation,
+            expectedDigests: try TusChecksum.whole(fields)
+        )
         let (upload, closes) = try await create(new, under: grant, takesBody ? request.body : nil, expecting: digest)
         var response = Response(201, ["Location": location(of: upload, for: request)])
         if takesBody { response.fields.append("Upload-Offset", String(upload.offset)) }
@@ -147,7 +153,7 @@ extension TusHandler {
             throw .upload(error)
         }
         guard Digest.hash([UInt8](), digest.algorithm) != digest.value else { return }
-        throw .upload(UploadError(.checksumMismatch, "The body does not have the digest in Upload-Checksum."))
+        throw .upload(UploadError(.checksumMismatch, "The body does not have the announced digest."))
     }
 }
 

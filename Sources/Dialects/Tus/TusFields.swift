@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Digests
 internal import HTTPWire
+internal import RESTKit
 internal import UploadCore
 internal import UploadModel
 
@@ -67,12 +68,38 @@ enum TusChecksum {
     static let algorithms: [DigestAlgorithm] = [.sha256, .sha1, .crc32c, .md5]
     static let offered = algorithms.map(\.rawValue)
 
-    /// The digest of the request's body, from `Upload-Checksum` or from a trailer field that the request announces (tus
-    /// 1.0.0, checksum-trailer).
+    /// The digest of the request's body, from `Upload-Checksum`, or from `Content-Digest` as without tus (RFC 9530); each
+    /// also from a trailer field that the request announces (tus 1.0.0, checksum-trailer).
     ///
-    /// - Returns: `nil` without either. A trailer that was not announced is ignored: the bytes are stored before it
+    /// - Returns: `nil` without any. A trailer that was not announced is ignored: the bytes are stored before it
     ///   arrives.
     static func expectation(of request: Request) throws(TusFailure) -> DigestExpectation? {
+        let checksum = try checksum(of: request)
+        let digest = try announced { () throws(AnnouncedDigests.Malformed) in
+            try AnnouncedDigests.content(of: request)
+        }
+        guard checksum == nil || digest == nil else {
+            throw .upload(UploadError(.invalidRequest, "Send either Upload-Checksum or Content-Digest, not both."))
+        }
+        return checksum ?? digest
+    }
+
+    /// The digests of the whole upload that its creation announces (`Repr-Digest`).
+    static func whole(_ fields: HTTPFields) throws(TusFailure) -> DigestValues {
+        try announced { () throws(AnnouncedDigests.Malformed) in try AnnouncedDigests.values("Repr-Digest", fields) }
+    }
+
+    private static func announced<Value>(
+        _ parse: () throws(AnnouncedDigests.Malformed) -> Value
+    ) throws(TusFailure) -> Value {
+        do throws(AnnouncedDigests.Malformed) {
+            return try parse()
+        } catch {
+            throw .upload(UploadError(.invalidRequest, error.detail))
+        }
+    }
+
+    private static func checksum(of request: Request) throws(TusFailure) -> DigestExpectation? {
         let fields = request.head.fields
         if let digest = try expected(by: fields) { return .known(digest) }
         guard fields.list("Trailer").contains(where: { $0.lowercased() == "upload-checksum" }) else { return nil }

@@ -121,7 +121,7 @@ package final class PartService: Sendable {
         do throws(UploadError) {
             let storage = try lifecycle.partStorage
             if let whole = storage.wholePartStorage, let plain = content.plain, let size = part.size,
-                wholeContents.take(size)
+                RequestMeter.current?.delays(size) != true, wholeContents.take(size)
             {
                 defer { wholeContents.giveBack(size) }
                 location = try await whole.storePart(

@@ -77,20 +77,25 @@ package final class ClientLimits<Client: Hashable & Sendable>: Sendable {
     /// What slows down the content of a client; `nil` if nothing does.
     package func pacer(of client: Client) -> Pacer? {
         bytes.map { bytes in
-            Pacer(bytesPerSecond: rates.bytesPerSecond) { bytes.charge(client, Int($0), at: MonotonicClock.now) }
+            Pacer(bytesPerSecond: rates.bytesPerSecond) { bytes.charge(client, Int(clamping: $0), at: $1) }
         }
     }
+
+    /// Bytes of content to take at once; `nil` without a limit of them.
+    var slice: Int64? { bytes == nil ? nil : Pacer.slice(of: rates.bytesPerSecond) }
 }
 
 /// Slows down content to a rate that one client's requests share.
 package struct Pacer: Sendable {
     /// Bytes to take at once, so that requests of one client take turns.
     package let slice: Int64
-    /// Counts bytes, and returns how long to wait before taking more.
-    package let charge: @Sendable (Int64) -> Nanoseconds
+    /// Counts bytes at a time, and returns how long to wait until they and those before them are paid.
+    package let charge: @Sendable (Int64, Nanoseconds) -> Nanoseconds
 
-    init(bytesPerSecond: Int64, charge: @escaping @Sendable (Int64) -> Nanoseconds) {
-        slice = min(max(bytesPerSecond / 8, 1024), 1 << 20)
+    init(bytesPerSecond: Int64, charge: @escaping @Sendable (Int64, Nanoseconds) -> Nanoseconds) {
+        slice = Self.slice(of: bytesPerSecond)
         self.charge = charge
     }
+
+    static func slice(of bytesPerSecond: Int64) -> Int64 { min(max(bytesPerSecond / 8, 1024), 1 << 20) }
 }

@@ -62,13 +62,14 @@ package final class RateTable<Client: Hashable & Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - client: Who takes them.
-    ///   - count: How many; less than 2³³.
+    ///   - count: How many.
     ///   - now: The time.
     /// - Returns: How long to wait until the bucket has what was taken; 0 for not at all.
     package func charge(_ client: Client, _ count: Int, at now: Nanoseconds) -> Nanoseconds {
         contents.withLock { contents in
             let known = contents.recent[client] ?? contents.older[client] ?? now
-            let full = max(known, now) + Nanoseconds(max(0, count)) * 1_000_000_000 / perSecond
+            let (seconds, rest) = Nanoseconds(max(0, count)).quotientAndRemainder(dividingBy: perSecond)
+            let full = max(known, now) + seconds * 1_000_000_000 + rest * 1_000_000_000 / perSecond
             contents.set(client, full, generation)
             return full > now + span ? full - now - span : 0
         }

@@ -12,16 +12,38 @@ package final class RequestMeter: Sendable {
         var key: String?
         var subject: SubjectName?
         var pacers: [Pacer] = []
-        /// When more content may be taken.
+        /// A credential was checked, or an upload found.
+        var isKnown = false
+        /// Bytes of content, also those before a client was known.
+        var taken: Int64 = 0
+        /// When more content may be taken, and the answer sent.
         var resumesAt: Nanoseconds = 0
+        /// Others wait long for the same rate.
+        var isCrowded = false
         var isInterrupted = false
         /// Tasks that outlive the request count for nobody.
         var isOver = false
+
+        /// Counts bytes for a client, and what it owes besides.
+        mutating func charge(_ pacer: Pacer, _ count: Int64, at now: Nanoseconds) {
+            let wait = pacer.charge(count, now)
+            resumesAt = max(resumesAt, now + wait)
+            isCrowded = isCrowded || wait > RequestMeter.crowd
+        }
+
+        mutating func add(_ pacer: Pacer) {
+            pacers.append(pacer)
+            charge(pacer, taken, at: MonotonicClock.now)
+        }
     }
 
     private let keys: ClientLimits<String>
     private let subjects: ClientLimits<SubjectName>
     private let bringsContent: Bool
+    /// Bytes to take at once while it is not known which rates apply; `nil` if none can.
+    private let fullSlice: Int64?
+    /// Whether the process is about to stop.
+    private let isStopping: @Sendable () -> Bool
     private let uses = Mutex(Uses())
 
     /// - Parameters:
@@ -29,16 +51,25 @@ package final class RequestMeter: Sendable {
     ///   - subjects: The limits of subjects.
     ///   - pacer: Slows down the content of the client's address.
     ///   - bringsContent: Whether content follows the head.
+    ///   - isStopping: Asked now and then; if so, nothing waits any more.
     package init(
         keys: ClientLimits<String>,
         subjects: ClientLimits<SubjectName>,
         pacer: Pacer?,
-        bringsContent: Bool
+        bringsContent: Bool,
+        isStopping: @escaping @Sendable () -> Bool = { false }
     ) {
         self.keys = keys
         self.subjects = subjects
         self.bringsContent = bringsContent
-        if let pacer { uses.withLock { $0.pacers.append(pacer) } }
+        self.isStopping = isStopping
+        fullSlice = bringsContent ? Self.least(pacer?.slice, Self.least(keys.slice, subjects.slice)) : nil
+        if let pacer { uses.withLock { $0.add(pacer) } }
+    }
+
+    private static func least(_ one: Int64?, _ other: Int64?) -> Int64? {
+        guard let one, let other else { return one ?? other }
+        return min(one, other)
     }
 
     /// Counts the current request for a key and a subject; each only once.
@@ -55,21 +86,22 @@ package final class RequestMeter: Sendable {
     }
 
     private func identify(key: String?, subject: String?) throws(UploadError) {
+        if isPaced { uses.withLock { $0.isKnown = true } }
         if let key, keys.isLimited, uses.withLock({ $0.key == nil && !$0.isOver }) {
             try keys.begin(key, bringsContent: bringsContent)
-            let pacer = keys.pacer(of: key)
+            let pacer = bringsContent ? keys.pacer(of: key) : nil
             uses.withLock { uses in
                 uses.key = key
-                if let pacer { uses.pacers.append(pacer) }
+                if let pacer { uses.add(pacer) }
             }
         }
         if let subject, subjects.isLimited, uses.withLock({ $0.subject == nil && !$0.isOver }) {
             let name = SubjectName(subject)
             try subjects.begin(name, bringsContent: bringsContent)
-            let pacer = subjects.pacer(of: name)
+            let pacer = bringsContent ? subjects.pacer(of: name) : nil
             uses.withLock { uses in
                 uses.subject = name
-                if let pacer { uses.pacers.append(pacer) }
+                if let pacer { uses.add(pacer) }
             }
         }
     }
@@ -87,33 +119,65 @@ package final class RequestMeter: Sendable {
 
     // MARK: Content
 
-    /// The most bytes to take at once; `nil` if nothing slows down this request.
-    package var slice: Int64? { uses.withLock { $0.pacers.map(\.slice).min() } }
+    /// Whether a rate can apply to the content.
+    package var isPaced: Bool { fullSlice != nil }
 
-    /// Counts content that was taken.
-    package func took(_ count: Int64) {
-        uses.withLock { uses in
-            let wait = uses.pacers.map { $0.charge(count) }.max() ?? 0
-            uses.resumesAt = MonotonicClock.now + wait
+    /// Whether content has to wait for a rate if all of it is taken now.
+    package func delays(_ count: Int64) -> Bool {
+        if fullSlice == nil { return false }
+        let end = uses.withLock { $0.resumesAt }
+        return count > slice || end > 0 && end > MonotonicClock.now
+    }
+
+    /// The most bytes to take at once, so that the requests of one client take turns; also before the client is known,
+    /// because these bytes count for it later.
+    package var slice: Int64 {
+        guard let fullSlice else { return .max }
+        return uses.withLock { uses in
+            var slice = uses.isKnown ? Int64.max : fullSlice
+            for pacer in uses.pacers { slice = min(slice, pacer.slice) }
+            return uses.isCrowded ? max(slice / 16, min(slice, 1024)) : slice
         }
     }
 
-    /// Waits until more content may be taken; ends early after `interrupt`.
+    /// Counts content that was taken.
+    package func took(_ count: Int64) {
+        guard count > 0 else { return }
+        uses.withLock { uses in
+            uses.taken += count
+            if uses.pacers.isEmpty { return }
+            let now = MonotonicClock.now
+            uses.isCrowded = false
+            for pacer in uses.pacers { uses.charge(pacer, count, at: now) }
+        }
+    }
+
+    /// Waits until more content may be taken; ends early after `interrupt`, and if the process stops.
     ///
     /// Nothing is read meanwhile, so that TCP slows down the client. No thread waits.
-    package func pause() async {
+    package func pause() async { await pause(untilInterrupted: true) }
+
+    /// Waits before the answer until what was taken is paid, so that a small content cannot pass at any rate.
+    ///
+    /// Thus what the clients of one rate owe is at most one slice of each running request.
+    package func settle() async { await pause(untilInterrupted: false) }
+
+    private func pause(untilInterrupted: Bool) async {
         while true {
             let (end, isInterrupted) = uses.withLock { ($0.resumesAt, $0.isInterrupted) }
+            if end == 0 || isInterrupted && untilInterrupted { return }
             let now = MonotonicClock.now
-            if isInterrupted || now >= end { return }
+            if now >= end || isStopping() { return }
             try? await Task.sleep(for: .nanoseconds(Int64(min(end - now, Self.longestSleep))))
             if Task.isCancelled { return }
         }
     }
 
-    /// Ends pauses, because the content is no longer wanted.
+    /// Ends pauses before content, because it is no longer wanted.
     package func interrupt() { uses.withLock { $0.isInterrupted = true } }
 
     /// Nanoseconds; an interruption is seen after at most this.
     private static let longestSleep: Nanoseconds = 250_000_000
+    /// Nanoseconds; who waits longer takes less at once, so that many who share a rate get their turns soon.
+    private static let crowd: Nanoseconds = 1_000_000_000
 }

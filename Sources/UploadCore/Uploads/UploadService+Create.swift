@@ -22,7 +22,10 @@ extension UploadService {
             upload.alias = changes.alias
             // An object keeps the key under which its client will request it.
             if new.object == nil { upload.key = changes.key }
-            if let metadata = changes.metadata { upload.metadata = UploadMetadata(describing: metadata) }
+            if let metadata = changes.metadata {
+                upload.metadata = UploadMetadata(describing: metadata)
+                upload.attributes?.replaceMetadata(by: metadata)
+            }
             upload = try await record(
                 upload,
                 in: grant.bucket,
@@ -63,13 +66,15 @@ extension UploadService {
         let most = [grant.maximumBytes, effectiveLimits.uploadBytes].compactMap { $0 }.min()
         let length = try await checkedLength(of: new, under: grant, limit: most)
         let metadata = try checkedMetadata(of: new, under: grant, effectiveLimits)
+        var attributes = new.object?.attributes
+        attributes?.agree(with: grant.metadata)
         let now = self.now
         let isFinal = new.concatenation?.parts != nil
         return Upload(
             id: new.id ?? UploadID.generate(at: now),
             key: new.object?.name.key,
             bucket: new.object?.name.bucket,
-            attributes: new.object?.attributes,
+            attributes: attributes,
             takesParts: new.object?.takesParts ?? false,
             dialect: new.dialect,
             subject: grant.subject,
@@ -196,10 +201,11 @@ extension UploadService {
     ) throws(UploadError) -> UploadMetadata {
         var metadata = new.metadata
         // Both names mean the same: a client must not contradict under one name what the app says under the other.
-        for names in [["filename", "name"], ["filetype", "type"]]
-        where names.contains(where: { grant.metadata[$0] != nil }) {
+        for names in UploadMetadata.synonyms where names.contains(where: { grant.metadata[$0] != nil }) {
             for name in names { metadata.values[name] = nil }
         }
+        // Fields of objects have their names in lower case.
+        if new.object != nil { for name in grant.metadata.keys { metadata.values[name.lowercased()] = nil } }
         metadata.values.replace(with: grant.metadata)
         try MetadataText.check(metadata.values)
         // A partial upload is no file; metadata of the file comes with the final upload.

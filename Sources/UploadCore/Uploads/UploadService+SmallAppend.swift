@@ -47,7 +47,7 @@ extension UploadService {
             }
             try RequestMeter.identify(key: upload.issuer, subject: upload.subject)
             let effectiveLimits = try await ledger.effectiveLimits(for: upload.accounts, upTo: most)
-            guard RequestMeter.current?.slice == nil, !effectiveLimits.checksContent,
+            guard RequestMeter.current?.delays(contentLength) != true, !effectiveLimits.checksContent,
                 upload.length != nil || !effectiveLimits.limitsBytes
             else { return nil }
             let (bytes, failure) = await current.gather(Int(contentLength))

@@ -45,7 +45,7 @@ extension UploadService {
         let effectiveLimits = try await context.reporting(nil) { () async throws(UploadError) -> EffectiveLimits in
             try await ledger.effectiveLimits(for: grant)
         }
-        guard !effectiveLimits.checksContent else { return nil }
+        guard !effectiveLimits.checksContent, RequestMeter.current?.delays(Int64(size)) != true else { return nil }
         // What is refused is refused before its content is read, as without this path.
         var upload = try await checkedUpload(new, under: grant, effectiveLimits)
         let (bytes, failure) = await source.gather(size)

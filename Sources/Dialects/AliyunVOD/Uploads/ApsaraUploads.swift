@@ -130,7 +130,12 @@ struct ApsaraUploads: Sendable {
     /// content is there: the next refresh then is for other content, and gives the right to write anew.
     func grant(for media: ApsaraMedia, by caller: ApsaraCaller, until end: Date) -> Grant {
         var types: [String] = []
-        if case .session(let grant) = caller.identity { types = grant.upload.contentTypes }
+        var metadata: [String: String] = [:]
+        if case .session(let grant) = caller.identity {
+            types = grant.upload.contentTypes
+            metadata = grant.upload.metadata
+        }
+        metadata["mediaId"] = media.id
         return Grant(
             id: media.right,
             // Not the key that began it, which may have been revoked since.
@@ -139,7 +144,7 @@ struct ApsaraUploads: Sendable {
             maximumBytes: media.largest,
             contentTypes: types,
             expiresAt: end,
-            metadata: ["mediaId": media.id],
+            metadata: metadata,
             issuedAt: clock.now
         )
     }

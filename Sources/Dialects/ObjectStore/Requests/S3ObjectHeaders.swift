@@ -25,7 +25,7 @@ package struct S3ObjectHeaders: Sendable, Equatable {
     /// In bytes.
     static let maximumContentType = 1024
 
-    static let userPrefix = "x-amz-meta-"
+    static let userPrefix = ObjectAttributes.userPrefix
     private static let system: [FieldName] = [
         "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Expires",
     ]
