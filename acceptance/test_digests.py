@@ -64,6 +64,29 @@ def test_in_pieces(client, api, algorithm):
             assert client.exchange("HEAD", path_of(url)).status in (404, 410)
 
 
+def test_with_tus(api):
+    """`Repr-Digest` of a creation and `Content-Digest` of each content hold, in pieces of any size."""
+    for size in [50, 100 * KIB, 2 * MIB]:
+        data = content(size, 5)
+        for right in [True, False]:
+            url = path_of(api.created(size, headers={"Repr-Digest": digest(data if right else b"x")}))
+            half = size // 2
+            wrong = api.patch(url, 0, data[:half], headers={"Content-Digest": digest(b"x")})
+            assert (wrong.status_code, wrong.text.split(":")[0]) == (460, "ERR_CHECKSUM_MISMATCH")
+            assert api.offset(url) == 0
+            answer = api.patch(url, 0, data[:half], headers={"Content-Digest": digest(data[:half], "sha-512")})
+            assert answer.status_code == 204, answer.text
+            answer = api.patch(url, half, data[half:])
+            if right:
+                assert answer.status_code == 204, answer.text
+                assert api.download_hash(upload_id(url)) == (sha256(data), len(data))
+            else:
+                assert (answer.status_code, answer.text.split(":")[0]) == (400, "ERR_DIGEST_MISMATCH")
+                assert state(api, upload_id(url)) == "terminated"
+        wrong = api.create(size, body=data, headers={"Content-Digest": digest(b"x")})
+        assert (wrong.status_code, newest(api)["state"]) == (460, "terminated") or size == 50
+
+
 def test_finished_by_tus(client, api, server):
     data = content(100 * KIB, 3)
     for right in [True, False]:
@@ -173,7 +196,7 @@ def test_malformed_input_is_refused(api, name, value):
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
 
 
-def test_a_checksum_of_tus_in_the_same_upload(api):
+def test_a_wrong_digest_of_a_whole_file_with_tus(api):
     data = content(1000, 9)
     answer = api.request(
         "POST",
@@ -181,8 +204,7 @@ def test_a_checksum_of_tus_in_the_same_upload(api):
         data=data,
         headers=TUS | {"Upload-Length": "1000", "Content-Type": OFFSET_TYPE, "Repr-Digest": digest(b"x")},
     )
-    # The field of another protocol.
-    assert answer.status_code == 201
+    assert (answer.status_code, answer.text.split(":")[0]) == (400, "ERR_DIGEST_MISMATCH")
 
 
 # Media

@@ -580,6 +580,40 @@ def test_tokens_enforce_their_limits(gateway):
     only.delete_object(Bucket=BUCKET, Key="dora/7")
 
 
+def test_metadata_of_credentials_wins_where_objects_are_read(gateway, s3):
+    """PutObject, a multipart upload, copies: a client's field says nothing else than the metadata of its session."""
+    given = minted(gateway, metadata={"album": "7", "Owner": "dora"}, actions=["upload", "read"])["Credentials"]
+    dora = gateway.client(**session(given))
+    sent = {"album": "8", "owner": "eve", "own": "1"}
+    s3.put_object(Bucket=BUCKET, Key="dora/source", Body=b"1", Metadata=sent)
+    source = {"Bucket": BUCKET, "Key": "dora/source"}
+
+    def multipart(key):
+        upload = dora.create_multipart_upload(Bucket=BUCKET, Key=key, Metadata=sent)["UploadId"]
+        part = dora.upload_part(Bucket=BUCKET, Key=key, UploadId=upload, PartNumber=1, Body=b"1")
+        parts = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]}
+        dora.complete_multipart_upload(Bucket=BUCKET, Key=key, UploadId=upload, MultipartUpload=parts)
+
+    ways = {
+        "put": lambda key: dora.put_object(Bucket=BUCKET, Key=key, Body=b"1", Metadata=sent),
+        "multipart": multipart,
+        "copy": lambda key: dora.copy_object(Bucket=BUCKET, Key=key, CopySource=source),
+        "replace": lambda key: dora.copy_object(
+            Bucket=BUCKET, Key=key, CopySource=source, Metadata=sent, MetadataDirective="REPLACE"
+        ),
+    }
+    for name, way in ways.items():
+        way(f"dora/m-{name}")
+        found = s3.head_object(Bucket=BUCKET, Key=f"dora/m-{name}")["Metadata"]
+        assert found == {"album": "7", "owner": "dora", "own": "1"}, name
+        upload = API(gateway.url, gateway.admin_key).get("/v1/uploads?subject=dora&limit=1").json()["uploads"][0]
+        assert upload["metadata"].items() >= {"album": "7", "Owner": "dora", "own": "1"}.items(), name
+        assert "owner" not in upload["metadata"]
+    # What the client does not send is not shown.
+    dora.put_object(Bucket=BUCKET, Key="dora/m-none", Body=b"1")
+    assert s3.head_object(Bucket=BUCKET, Key="dora/m-none")["Metadata"] == {}
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
