@@ -247,6 +247,12 @@ package struct UploadMetadata: Sendable, Equatable {
         self.init(raw: pairs.isEmpty ? nil : pairs.joined(separator: ","), values: values)
     }
 
+    package static func == (one: UploadMetadata, other: UploadMetadata) -> Bool {
+        one.raw.map { ExactText($0) } == other.raw.map { ExactText($0) }
+            && ExactNames(one.values.mapValues { ExactText($0) })
+                == ExactNames(other.values.mapValues { ExactText($0) })
+    }
+
     /// The file name, from the field's usual keys (`filename`, `name`).
     package var filename: String? { values["filename"] ?? values["name"] }
 
