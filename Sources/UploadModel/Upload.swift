@@ -248,9 +248,12 @@ package struct UploadMetadata: Sendable, Equatable {
     }
 
     package static func == (one: UploadMetadata, other: UploadMetadata) -> Bool {
-        one.raw.map { ExactText($0) } == other.raw.map { ExactText($0) }
-            && ExactNames(one.values.mapValues { ExactText($0) })
-                == ExactNames(other.values.mapValues { ExactText($0) })
+        one.raw.map { ExactText($0) } == other.raw.map { ExactText($0) } && one.values.count == other.values.count
+            && one.values.allSatisfy { name, value in
+                guard let index = other.values.index(forKey: name) else { return false }
+                let (otherName, otherValue) = other.values[index]
+                return otherName.isExactly(name) && otherValue.isExactly(value)
+            }
     }
 
     /// The file name, from the field's usual keys (`filename`, `name`).
