@@ -70,7 +70,7 @@ let package = Package(
         layer("Tracing"),
         layer("BuildVersion", ["CVersion"]),
         layer("HTTPWire", ["Bytes", "Tracing"]),
-        layer("XMLText"),
+        layer("XMLText", ["Bytes"]),
         layer("Digests", ["COpenSSL", "CSystem", "Bytes"]),
         layer("Signing", ["HTTPWire", "Digests", "Bytes"]),
 
@@ -144,7 +144,7 @@ let package = Package(
         layer("Forms", ["UploadModel", "UploadCore", "HTTPWire", "Bytes"], path: "Sources/Dialects/Forms"),
         layer(
             "VODKit",
-            ["UploadModel"],
+            ["UploadModel", "Bytes"],
             path: "Sources/Dialects/VODKit"
         ),
         layer(
@@ -225,7 +225,7 @@ let package = Package(
             "Callbacks",
             [
                 "ObjectStore", "SettingsKit", "Telemetry", "UploadModel", "HTTPClient", "HTTPWire", "Transport",
-                "Signing",
+                "Signing", "Bytes",
             ]
         ),
         layer(
@@ -338,7 +338,7 @@ let package = Package(
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "CDescriptors", "Gateway", "Administration", "GatewayKit", "Migration", "ObjectGateway", "RESTKit",
+                "Bytes", "CDescriptors", "Gateway", "Administration", "GatewayKit", "Migration", "ObjectGateway", "RESTKit",
                 "SettingsKit", "Stores", "Telemetry", "TencentVOD", "UploadModel", "UploadCore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -370,7 +370,7 @@ let package = Package(
             sources: ["Targets", "Replay"],
             swiftSettings: settings
         ),
-        tests("XMLTextTests", ["XMLText"]),
+        tests("XMLTextTests", ["XMLText", "Bytes"]),
         tests("TransportTests", ["Transport", "SystemIO", "SluiceTesting"]),
         tests("HTTPServerTests", ["HTTPServer", "HTTPWire", "Transport", "SystemIO", "Bytes", "SluiceTesting"]),
         tests("HTTPClientTests", ["HTTPClient", "HTTPServer", "HTTPWire", "Transport", "SystemIO", "Bytes"]),
@@ -469,7 +469,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
-        tests("CompanionTests", ["Companion", "RESTKit", "Signing"]),
+        tests("CompanionTests", ["Companion", "RESTKit", "Signing", "Bytes"]),
         tests("GatewayKitTests", ["GatewayKit", "RESTKit", "HTTPWire"]),
         tests(
             "CallbacksTests",

@@ -3,15 +3,20 @@
 Swift's `==` finds such names equal. They look alike, and an identity provider may have both.
 """
 
+import base64
+import hashlib
+import re
 import time
-from base64 import b64encode
 
 import pytest
+import requests
+from botocore.exceptions import ClientError
 
 from harness.api import API, path_of, upload_id
 from harness.daemon import free_port
 from harness.events import Stream
 from harness.object_client import BUCKET, ObjectServer, client, code, minted
+from harness.ugc import Refused, VodJS, announced, signer
 from harness.vimeo import Plain
 from harness.vimeo import token as vimeo_token
 from harness.wire import until
@@ -131,7 +136,7 @@ def test_metadata_of_a_token_keeps_its_names(api, by, name, alike):
     """A client that sends a name that looks alike does not take the app's from it."""
     key = token(api, "anna", metadata={name: "of the app"})
     if by == "tus":
-        metadata = {"Upload-Metadata": f"{alike} {b64encode(b'of the client').decode()}".encode()}
+        metadata = {"Upload-Metadata": f"{alike} {base64.b64encode(b'of the client').decode()}".encode()}
         known = upload_id(api.created(1, key=key, headers=metadata))
         found = api.get(f"/v1/uploads/{known}").json()["metadata"]
     else:
@@ -140,3 +145,150 @@ def test_metadata_of_a_token_keeps_its_names(api, by, name, alike):
         found = answer.json()["media"][0]["metadata"]
     assert {one.encode(): value for one, value in found.items()}[name.encode()] == "of the app"
     assert "of the client" not in found.values()
+
+
+@pytest.mark.parametrize(("name", "other"), PAIRS)
+def test_media_of_tencent_are_of_one_user(server, name, other):
+    own = VodJS(server, signer(server, subject=name))
+    others = VodJS(server, signer(server, subject=other))
+    path = own.apply(announced(3))["video"]["storagePath"]
+    own.send_file(path, b"abc")
+    key = own.applied["vodSessionKey"]
+    with pytest.raises(Refused):
+        others.commit(key)
+    with pytest.raises(Refused):
+        others.apply(announced(3) | {"vodSessionKey": key})
+    assert own.commit()["fileId"]
+
+
+@pytest.mark.parametrize(("name", "other"), PAIRS)
+def test_keys_of_two_objects(server, name, other):
+    s3 = server.client()
+    for key in (name, other):
+        s3.put_object(Bucket=BUCKET, Key=f"keys/{key}", Body=key.encode())
+    listed = s3.list_objects_v2(Bucket=BUCKET, Prefix="keys/")["Contents"]
+    assert [entry["Key"] for entry in listed] == sorted(f"keys/{key}" for key in (name, other))
+    s3.delete_object(Bucket=BUCKET, Key=f"keys/{name}")
+    assert code(s3.head_object, Bucket=BUCKET, Key=f"keys/{name}") is not None
+    assert s3.get_object(Bucket=BUCKET, Key=f"keys/{other}")["Body"].read() == other.encode()
+    s3.delete_object(Bucket=BUCKET, Key=f"keys/{other}")
+
+
+# The kelvin sign for K, the Greek question mark for a semicolon, and what is no type at all.
+TYPES = ["video/x-matros\u212aa", "video/x-matroska\u037ex", "video/x-matroska\u0301", "video/x-matroska x", "\u00e9/a"]
+
+
+@pytest.mark.parametrize("kind", [*TYPES, "text/html", "video/X-Matroska", "video/x-matroska; a=b"])
+@pytest.mark.parametrize("allowed", [["video/x-matroska"], ["video/*"]], ids=["type", "family"])
+def test_a_media_type_is_allowed_by_its_bytes(server, api, kind, allowed):
+    key = token(api, "types", contentTypes=allowed)
+    limits = {"keyPrefix": "types/", "actions": ["upload"], "contentTypes": allowed}
+    pair = minted(server, "aws", subject="types", bucket=BUCKET, **limits)
+    s3 = client(server.object_url, pair[:2], token=pair[2])
+
+    def sent(method, call, key):
+        url = s3.generate_presigned_url(call, Params={"Bucket": BUCKET, "Key": key})
+        answer = requests.request(method, url, data=b"", headers={"Content-Type": kind.encode()}, timeout=30)
+        return answer.status_code
+
+    form = (
+        b'--B\r\nContent-Disposition: form-data; name="f"; filename="f"\r\nContent-Type: '
+        + kind.encode()
+        + b"\r\n\r\nx\r\n--B--\r\n"
+    )
+    fields = {"Content-Type": kind.encode(), "Authorization": f"Bearer {key}"}
+    ways = {
+        "tus": api.create(1, key=key, metadata={"filetype": kind}).status_code,
+        "raw": requests.post(f"{server.url}/v1/media", b"x", headers=fields, timeout=30).status_code,
+        "form": api.request(
+            "POST", "/v1/media", data=form, key=key, headers={"Content-Type": "multipart/form-data; boundary=B"}
+        ).status_code,
+        "put": sent("PUT", "put_object", "types/a"),
+        "parts": sent("POST", "create_multipart_upload", "types/b"),
+    }
+    if "atroska" in kind and kind not in TYPES:
+        assert ways == {"tus": 201, "raw": 201, "form": 201, "put": 200, "parts": 200}
+    else:
+        assert ways == {"tus": 415, "raw": 415, "form": 415, "put": 403, "parts": 403}
+
+
+def test_no_field_of_a_form_gets_lost(api):
+    def fields(*names):
+        parts = "".join(
+            f'--B\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{number}\r\n'
+            for number, name in enumerate(names)
+        )
+        file = '--B\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nhello\r\n--B--\r\n'
+        kind = {"Content-Type": "multipart/form-data; boundary=B"}
+        return api.request("POST", "/v1/media", data=(parts + file).encode(), headers=kind)
+
+    for one, other in [("jos\u00e9", "jose\u0301"), ("K", "\u212a"), ("a;", "a\u037e"), ("`", "\u1fef")]:
+        assert fields(one, other).status_code == 400
+        assert fields(one, "x").json()["fields"] == {one: "0", "x": "1"}
+        assert fields(other, "x").json()["fields"] == {other: "0", "x": "1"}
+    assert fields("a", "a").json()["fields"] == {"a": "1"}
+
+
+def deletion(server, entries):
+    """The code of the refusal of a request that deletes several objects."""
+    body = f"<Delete>{entries}</Delete>".encode()
+    digest = base64.b64encode(hashlib.md5(body).digest()).decode()
+    s3 = server.client()
+
+    def spoiled(request, **_):
+        request.data = body
+        request.headers["Content-MD5"] = digest
+        for name in ("x-amz-checksum-crc32", "x-amz-sdk-checksum-algorithm"):
+            del request.headers[name]
+
+    s3.meta.events.register("before-sign.s3.DeleteObjects", spoiled)
+    try:
+        s3.delete_objects(Bucket=BUCKET, Delete={"Objects": [{"Key": "unused"}]})
+    except ClientError as error:
+        return error.response["Error"]["Code"]
+    return None
+
+
+def test_an_element_of_a_document_has_one_name_and_is_there_once(server):
+    s3 = server.client()
+    tag = s3.put_object(Bucket=BUCKET, Key="a", Body=b"1")["ETag"]
+    for entry in (
+        "<\u212aey>a</\u212aey>",
+        f'<Key>a</Key><ETag>{tag}</ETag><ETag>"other"</ETag>',
+        "<Key>a</Key><Key>b</Key>",
+        "<Key>a</Key><VersionId>null</VersionId><VersionId>1</VersionId>",
+    ):
+        assert deletion(server, f"<Object>{entry}</Object>") == "MalformedXML", entry
+    assert deletion(server, "<Quiet>true</Quiet><Quiet>false</Quiet><Object><Key>a</Key></Object>") == "MalformedXML"
+    assert code(s3.head_object, Bucket=BUCKET, Key="a") is None
+    assert deletion(server, "<Object><Key>a</Key></Object>") is None
+
+
+def test_a_part_is_named_once_and_by_no_checksum_that_nobody_checks(server):
+    s3 = server.client(request_checksum_calculation="when_required")
+    data = b"tail"
+    right = base64.b64encode(hashlib.sha256(data).digest()).decode()
+    wrong = base64.b64encode(bytes(32)).decode()
+
+    def completed(rest, **more):
+        upload = {"Bucket": BUCKET, "Key": "m"}
+        upload |= {"UploadId": s3.create_multipart_upload(**upload, **more)["UploadId"]}
+        given = {"ChecksumSHA256": right} if more else {}
+        tag = s3.upload_part(**upload, PartNumber=1, Body=data, **given)["ETag"]
+        body = rest.format(tag=tag)
+        url = s3.generate_presigned_url("complete_multipart_upload", Params=upload)
+        document = f"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber>{body}</Part></CompleteMultipartUpload>"
+        answer = requests.post(url, document.encode(), timeout=30)
+        return (re.findall("<Code>(.*?)</Code>", answer.text) or [answer.status_code])[0]
+
+    sha = {"ChecksumAlgorithm": "SHA256"}
+    tag, crc = "<ETag>{tag}</ETag>", "<ChecksumCRC32>AAAAAA==</ChecksumCRC32>"
+    good, bad = (f"<ChecksumSHA256>{value}</ChecksumSHA256>" for value in (right, wrong))
+    assert completed(tag + good, **sha) == 200
+    assert completed(tag + bad, **sha) == "InvalidPart"
+    assert completed(tag + good + bad, **sha) == "MalformedXML"
+    assert completed(tag + "<ETag>0</ETag>", **sha) == "MalformedXML"
+    assert completed(tag + crc, **sha) == "BadDigest"
+    assert completed(tag + good + crc, **sha) == "BadDigest"
+    assert completed(tag) == 200
+    assert completed(tag + crc) == "InvalidPart"

@@ -68,6 +68,14 @@ def server(image, tmp_path):
     return Server(data, environment=own, prefix=["unshare", "--mount", "sh", "-c", ENTER, image, data])
 
 
+def test_an_engine_gets_what_the_dockerfile_copies():
+    """`*` in .dockerignore leaves out everything but what later lines take back."""
+    seen = (ROOT / ".dockerignore").read_text().split("\n*\n!")[1].split("\n!")
+    copied = re.findall(r"^COPY (?!--)(.*) \S+$", (ROOT / "Dockerfile").read_text(), re.M)
+    for source in " ".join(copied).split():
+        assert any(one.strip() == source or one.startswith(source + "/") for one in seen), source
+
+
 def test_what_is_in_it(image):
     check_contents(image)
     assert (image / "data").stat().st_uid == USER

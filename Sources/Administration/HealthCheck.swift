@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import GatewayKit
 internal import HTTPClient
@@ -36,8 +37,7 @@ package enum HealthCheck {
         if status == 200 { return nil }
         let text = String(decoding: body.prefix(1000), as: UTF8.self)
         // One line, whatever answered.
-        let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
-        return "\(url) returned status \(status): \(line)"
+        return "\(url) returned status \(status): \(TerminalText.escaped(text.trimmingCharacters(in: .newlines)))"
     }
 
     private static var agent: String { "sluice-health/\(Version.current)" }

@@ -1,29 +1,17 @@
+internal import Bytes
 internal import Foundation
 
 /// A table in text for terminals.
 package enum TextTable {
     /// - Parameter rows: The head first; all have as many cells.
-    /// - Returns: Lines with aligned columns. Control characters of cells are replaced, because clients choose some texts.
+    /// - Returns: Lines with aligned columns. Control characters of cells are escaped, because clients choose some texts.
     package static func text(_ rows: [[String]]) -> String {
-        let rows = rows.map { $0.map(printable) }
+        let rows = rows.map { $0.map { TerminalText.escaped($0) } }
         let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in
             zip(row, widths).map { $0.padding(toLength: max($0.count, $1), withPad: " ", startingAt: 0) }
                 .joined(separator: "  ").trimmingCharacters(in: .whitespaces)
         }.joined(separator: "\n")
-    }
-
-    private static func printable(_ text: String) -> String {
-        String(
-            String.UnicodeScalarView(
-                text.unicodeScalars.map { scalar in
-                    switch scalar.properties.generalCategory {
-                    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: "\u{FFFD}"
-                    default: scalar
-                    }
-                }
-            )
-        )
     }
 
     /// Bytes with a unit and at most one decimal, such as `1.5MiB`.

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import GatewayKit
 internal import HTTPClient
@@ -123,8 +124,10 @@ package struct UploadList: Sendable {
             throw Failure(description: "\(base): \(error.message)")
         }
         guard response.status != 200 else { return response.body }
-        let detail = (try? JSONDecoder().decode(Refusal.self, from: Data(response.body)))?.detail
-        throw Failure(description: "\(base) responded with status \(response.status): \(detail ?? "no reason")")
+        let detail = TerminalText.escaped(
+            (try? JSONDecoder().decode(Refusal.self, from: Data(response.body)))?.detail ?? "no reason"
+        )
+        throw Failure(description: "\(base) responded with status \(response.status): \(detail)")
     }
 }
 

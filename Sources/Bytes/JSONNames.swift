@@ -9,13 +9,15 @@ package enum JSONNames {
 
     /// The names that an object, at any depth, has more than once, each listed once, in order.
     ///
+    /// Names are compared by their bytes.
+    ///
     /// - Parameter json: A document that a decoder has accepted.
     /// - Returns: The names; `nil` if a closing bracket follows a comma.
     package static func repeated(in json: [UInt8]) -> [String]? {
         // One entry for each open bracket: the names in the object so far; `nil` for an array.
-        var open: [Set<String>?] = []
+        var open: [Set<ExactText>?] = []
         var repeated: [String] = []
-        var reported: Set<String> = []
+        var reported: Set<ExactText> = []
         var isName = false
         var followsComma = false
         var index = json.startIndex
@@ -37,9 +39,9 @@ package enum JSONNames {
                 continue
             case UInt8(ascii: "\""):
                 let end = endOfString(json, from: index)
-                if isName, let name = text(json[index..<end]) {
+                if isName, let name = text(json[index..<end]).map({ ExactText($0) }) {
                     let isNew = open[open.count - 1]?.insert(name).inserted ?? true
-                    if !isNew, reported.insert(name).inserted { repeated.append(name) }
+                    if !isNew, reported.insert(name).inserted { repeated.append(name.text) }
                 }
                 isName = false
                 index = end - 1

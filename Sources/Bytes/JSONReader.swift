@@ -46,7 +46,7 @@ struct JSONReader {
     }
 
     private mutating func object() -> JSONValue? {
-        var members: [String: JSONValue] = [:]
+        var members = JSONMembers()
         if closes(with: "}") { return .object(members) }
         while true {
             skipSpace()

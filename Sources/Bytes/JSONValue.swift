@@ -1,12 +1,15 @@
+/// The members of a JSON object.
+package typealias JSONMembers = ExactNames<JSONValue>
+
 /// Any JSON value.
-package enum JSONValue: Encodable, Equatable {
+package enum JSONValue: Encodable {
     case null
     case bool(Bool)
     case integer(Int64)
     case number(Double)
     case string(String)
     case array([JSONValue])
-    case object([String: JSONValue])
+    case object(JSONMembers)
 
     /// Nested objects and arrays of a document, at most; who reads from clients has lower limits (`JSONLimits`).
     package static let maximumDepth = 128
@@ -29,7 +32,7 @@ package enum JSONValue: Encodable, Equatable {
     }
 
     /// The members of an object; `nil` for other values.
-    package var members: [String: JSONValue]? {
+    package var members: JSONMembers? {
         if case .object(let members) = self { members } else { nil }
     }
 
@@ -42,7 +45,23 @@ package enum JSONValue: Encodable, Equatable {
         case .number(let value): try container.encode(value)
         case .string(let value): try container.encode(value)
         case .array(let values): try container.encode(values)
-        case .object(let members): try container.encode(members)
+        case .object(let members): try container.encode(members.dictionary)
+        }
+    }
+}
+
+extension JSONValue: Equatable {
+    /// Strings and names are compared by their bytes.
+    package static func == (one: JSONValue, other: JSONValue) -> Bool {
+        switch (one, other) {
+        case (.null, .null): true
+        case (.bool(let one), .bool(let other)): one == other
+        case (.integer(let one), .integer(let other)): one == other
+        case (.number(let one), .number(let other)): one == other
+        case (.string(let one), .string(let other)): one.isExactly(other)
+        case (.array(let one), .array(let other)): one == other
+        case (.object(let one), .object(let other)): one == other
+        default: false
         }
     }
 }

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import HTTPClient
 internal import HTTPWire
@@ -59,7 +60,7 @@ package struct CallbackClient: CallbackSender {
 
     package func mayName(host: String) -> Bool {
         guard let place = ListenAddress(host) ?? ListenAddress(host + ":0") else { return false }
-        return hosts.contains { $0.covers(name: place.host.lowercased()) }
+        return hosts.contains { $0.covers(name: place.host.lowercasedASCII()) }
     }
 
     package func send(_ message: CallbackMessage, to url: String) async throws(CallbackFailure) -> CallbackResponse {

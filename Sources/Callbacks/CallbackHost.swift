@@ -1,3 +1,4 @@
+internal import Bytes
 package import HTTPClient
 internal import SettingsKit
 internal import Transport
@@ -18,7 +19,7 @@ package struct CallbackHost: Sendable, Equatable {
         isWildcard = text.hasPrefix("*.")
         let host = isWildcard ? String(text.dropFirst(2)) : text
         guard let place = ListenAddress(host) ?? ListenAddress(host + ":0") else { return nil }
-        name = place.host.lowercased()
+        name = place.host.lowercasedASCII()
         address = IPAddress(name)
         port = place.port == 0 ? nil : place.port
         if isWildcard, address != nil { return nil }

@@ -1,3 +1,4 @@
+internal import Bytes
 package import HTTPWire
 package import Signing
 internal import UploadModel
@@ -101,7 +102,7 @@ package enum AliyunCalls {
 
     /// The format in which a call wants its response; `nil` for an unknown one.
     package static func format(of call: CloudCall) -> Format? {
-        switch call.parameter("Format")?.uppercased() {
+        switch call.parameter("Format")?.uppercasedASCII() {
         case "JSON": .json
         case "XML": .xml
         // SDKs that sign in the header do not state their format.

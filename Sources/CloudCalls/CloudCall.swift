@@ -86,7 +86,7 @@ package struct CloudCall: Sendable {
     ///
     /// Of a call with a `problem`, what can be read of it, so that it is refused in the form that its sender understands.
     package func parameter(_ name: String) -> String? {
-        if let value = parameters.first(where: { $0.name == name })?.value { return value }
+        if let value = parameters.first(where: { $0.name.isExactly(name) })?.value { return value }
         return problem == nil
             ? nil : Self.readable(name, head.target.rawQuery ?? "", String(decoding: content, as: UTF8.self))
     }

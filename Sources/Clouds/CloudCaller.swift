@@ -1,3 +1,4 @@
+internal import Bytes
 package import HTTPClient
 package import Signing
 internal import Synchronization

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPClient
 package import Signing
 internal import XMLText

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import CCurl
 internal import Transport
 
@@ -136,14 +137,16 @@ final class EasyHandle {
 
     private func setFields(_ userAgent: String, _ sent: SentContent?) -> Bool {
         var lines = request.headers.map { name, value in value.isEmpty ? "\(name);" : "\(name): \(value)" }
-        var names = Set(request.headers.map { $0.name.lowercased() })
+        var names = Set(request.headers.map { $0.name.lowercasedASCII() })
         if !names.contains("user-agent") { lines.append("User-Agent: \(userAgent)") }
         if request.request.expectsContinue != nil, let sent, sent.length > 0 {
             // libcurl adds it, and omits it when it sends the request again after 417.
             names.insert("expect")
         }
         // A line without a value removes a field that libcurl would add.
-        for name in ["Expect", "Content-Type"] where !names.contains(name.lowercased()) { lines.append("\(name):") }
+        for name in ["Expect", "Content-Type"] where !names.contains(name.lowercasedASCII()) {
+            lines.append("\(name):")
+        }
         for line in lines {
             guard let list = curl_slist_append(fieldList, line) else { return false }
             fieldList = list

@@ -144,7 +144,7 @@ package final class HTTPClient: Sendable {
         guard let caller = TraceScope.current else { return try await start(request) }
         let span = caller.child()
         var request = request
-        request.headers.removeAll { ["traceparent", "tracestate"].contains($0.name.lowercased()) }
+        request.headers.removeAll { ["traceparent", "tracestate"].contains($0.name.lowercasedASCII()) }
         request.headers += span.context.fields
         do throws(HTTPClientError) {
             let download = try await start(request)

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 
 /// A validated request and its current target.
@@ -40,7 +41,7 @@ struct PreparedRequest: Sendable {
             throw .badRequest("streamed content must not be combined with a body or HEAD")
         }
         for (name, value) in request.headers {
-            switch name.lowercased() {
+            switch name.lowercasedASCII() {
             // Allowed if it is correct, because it may be part of a signature.
             case "content-length" where value != String(content.length):
                 throw .badRequest("the Content-Length field differs from the length of the content")
@@ -74,7 +75,7 @@ struct PreparedRequest: Sendable {
     }
 
     private static func describesContent(_ name: String) -> Bool {
-        let name = name.lowercased()
+        let name = name.lowercasedASCII()
         return name.hasPrefix("content-") || name == "digest"
     }
 }

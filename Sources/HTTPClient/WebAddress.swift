@@ -1,3 +1,4 @@
+internal import Bytes
 internal import CCurl
 package import Transport
 
@@ -41,8 +42,9 @@ package struct WebAddress: Sendable, Equatable {
         if let base, curl_url_set(url, CURLUPART_URL, base.text, 0) != CURLUE_OK { return nil }
         guard curl_url_set(url, CURLUPART_URL, location, 0) == CURLUE_OK else { return nil }
         let defaultPort = UInt32(CURLU_DEFAULT_PORT)
-        guard let scheme = Self.part(CURLUPART_SCHEME, of: url)?.lowercased(), scheme == "http" || scheme == "https",
-            let host = Self.part(CURLUPART_HOST, of: url)?.lowercased(), !host.isEmpty,
+        guard let scheme = Self.part(CURLUPART_SCHEME, of: url)?.lowercasedASCII(),
+            scheme == "http" || scheme == "https",
+            let host = Self.part(CURLUPART_HOST, of: url)?.lowercasedASCII(), !host.isEmpty,
             let port = Self.part(CURLUPART_PORT, of: url, flags: defaultPort), let number = UInt16(port),
             let path = Self.part(CURLUPART_PATH, of: url)
         else { return nil }

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// The media types that a client accepts (RFC 9110 §12.5.1).
 package struct AcceptHeader: Sendable, Equatable {
     private struct Range: Sendable, Equatable {
@@ -50,7 +52,7 @@ package struct AcceptHeader: Sendable, Equatable {
         guard range.subtype != "*" else { return 1 }
         guard range.subtype == offered.subtype else { return nil }
         let agrees = range.parameters.allSatisfy { wanted in
-            offered.parameter(wanted.name)?.lowercased() == wanted.value.lowercased()
+            offered.parameter(wanted.name)?.lowercasedASCII() == wanted.value.lowercasedASCII()
         }
         return agrees ? 2 + range.parameters.count : nil
     }
@@ -58,7 +60,7 @@ package struct AcceptHeader: Sendable, Equatable {
     private static func range(_ text: String) -> Range? {
         var pieces = FieldValueSyntax.split(text, at: UInt8(ascii: ";"))
         var quality = 1000
-        if let index = pieces.firstIndex(where: { $0.lowercased().hasPrefix("q=") }) {
+        if let index = pieces.firstIndex(where: { $0.lowercasedASCII().hasPrefix("q=") }) {
             guard let parsed = thousandths(pieces[index].dropFirst(2)) else { return nil }
             quality = parsed
             // Parameters after the weight do not belong to the media type.

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// The Authorization field (RFC 9110 §11.6.2): a scheme and its credentials.
 package struct AuthorizationHeader: Sendable, Equatable {
     /// In lower case.
@@ -10,7 +12,7 @@ package struct AuthorizationHeader: Sendable, Equatable {
         let trimmed = text.trimmingWhitespace()
         let scheme = trimmed.prefix { $0 != " " }
         guard FieldValueSyntax.isToken(scheme) else { return nil }
-        self.scheme = scheme.lowercased()
+        self.scheme = scheme.lowercasedASCII()
         credentials = trimmed[scheme.endIndex...].trimmingWhitespace()
     }
 

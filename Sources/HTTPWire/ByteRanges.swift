@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// The Range field of a request for bytes (RFC 9110 §14.1.2, §14.2).
 package enum ByteRanges {
     package enum Selection: Equatable, Sendable {
@@ -19,7 +21,7 @@ package enum ByteRanges {
     ///   - clamps: Whether a range that ends beyond the representation is shortened; otherwise it is ignored.
     /// - Returns: The response to send.
     package static func select(_ field: String?, size: Int64, clamps: Bool = true) -> Selection {
-        guard let field, let equals = field.firstIndex(of: "="), field[..<equals].lowercased() == "bytes" else {
+        guard let field, let equals = field.firstIndex(of: "="), field[..<equals].lowercasedASCII() == "bytes" else {
             return .whole
         }
         let ranges = field[field.index(after: equals)...]

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Synchronization
 
 /// Which web pages may call the server from a browser: the CORS protocol of the Fetch standard
@@ -114,10 +115,10 @@ package struct CORSPolicy: Sendable, Equatable {
 
     private func allowedRequestFields(for head: RequestHead, _ origins: Origins) -> [String] {
         guard origins == .any else { return requestFields }
-        let known = Set(requestFields.map { $0.lowercased() })
+        let known = Set(requestFields.map { $0.lowercasedASCII() })
         // `*` would not cover Authorization (Fetch §3.2.4), so the requested names are repeated.
         let asked = head.fields.list("Access-Control-Request-Headers")
-            .filter { FieldName($0) != nil && !known.contains($0.lowercased()) }
+            .filter { FieldName($0) != nil && !known.contains($0.lowercasedASCII()) }
         return requestFields + asked
     }
 
@@ -125,7 +126,7 @@ package struct CORSPolicy: Sendable, Equatable {
     private static func addVary(to response: inout Response, _ name: String, _ origins: Origins) {
         if name == "Origin", origins == .any { return }
         let present = response.fields.list("Vary")
-        if present.contains(where: { $0 == "*" || $0.lowercased() == name.lowercased() }) { return }
+        if present.contains(where: { $0 == "*" || $0.lowercasedASCII() == name.lowercasedASCII() }) { return }
         response.fields["Vary"] = (present + [name]).joined(separator: ", ")
     }
 
@@ -179,7 +180,7 @@ extension CORSPolicy.Origins {
 
     /// In lower case and without the default port, as browsers write the Origin field (RFC 6454 §6.2).
     private static func normalized(_ text: String) throws(InvalidOrigin) -> String {
-        let lowered = text.lowercased()
+        let lowered = text.lowercasedASCII()
         // Sent by pages from files and by sandboxed frames.
         if lowered == "null" { return lowered }
         guard let colon = lowered.firstRange(of: "://") else { throw InvalidOrigin(text: text) }

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// Reads and writes Content-Disposition (RFC 6266, RFC 8187).
 package enum ContentDisposition {
     /// `attachment` with a file name that is safe for any content of `fileName`.
@@ -20,7 +22,7 @@ package enum ContentDisposition {
     package static func fileName(in field: String) -> String? {
         var plain: String?
         for piece in FieldValueSyntax.split(field, at: UInt8(ascii: ";")).dropFirst() {
-            if piece.lowercased().hasPrefix(extendedName),
+            if piece.lowercasedASCII().hasPrefix(extendedName),
                 let extended = extendedValue(String(piece.dropFirst(extendedName.count)))
             {
                 return lastPart(of: extended)
@@ -36,7 +38,7 @@ package enum ContentDisposition {
     static func extendedValue(_ value: String) -> String? {
         let parts = value.utf8
             .split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, String(Substring(parts[0])).lowercased() == "utf-8" else { return nil }
+        guard parts.count == 3, String(Substring(parts[0])).lowercasedASCII() == "utf-8" else { return nil }
         return PercentEncoding.decode(parts[2]).flatMap { String(validating: $0, as: UTF8.self) }
     }
 

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// Lists, parameters and quoted strings inside field values (RFC 9110 §5.6).
 enum FieldValueSyntax {
     /// Splits `text` at separators outside quoted strings; trims the pieces and leaves out empty ones.
@@ -55,7 +57,7 @@ enum FieldValueSyntax {
         guard let equals = text.firstIndex(of: "=") else { return nil }
         let name = text[..<equals]
         guard isToken(name), let value = unquote(text[text.index(after: equals)...]) else { return nil }
-        return (name.lowercased(), value)
+        return (name.lowercasedASCII(), value)
     }
 
     static func isToken(_ text: some StringProtocol) -> Bool {

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// The Content-Disposition of a part of `multipart/form-data` (RFC 7578 §4.2), as browsers and other clients write it.
 ///
 /// Browsers write `"`, CR and LF in names as `%22`, `%0D` and `%0A` and everything else unchanged, including `%` and
@@ -18,7 +20,7 @@ package struct FormDisposition: Sendable, Equatable {
     package init?(_ field: some Collection<UInt8>) {
         guard let text = String(validating: field, as: UTF8.self) else { return nil }
         var rest = Substring(text).utf8[...]
-        guard Self.takeToken(&rest)?.lowercased() == "form-data" else { return nil }
+        guard Self.takeToken(&rest)?.lowercasedASCII() == "form-data" else { return nil }
         var values: [String: String] = [:]
         while let (key, value) = Self.takeParameter(&rest) {
             guard values.updateValue(value, forKey: key) == nil else { return nil }
@@ -44,7 +46,7 @@ package struct FormDisposition: Sendable, Equatable {
             rest = ahead
             return nil
         }
-        guard let key = takeToken(&ahead)?.lowercased() else { return nil }
+        guard let key = takeToken(&ahead)?.lowercasedASCII() else { return nil }
         skipSpace(&ahead)
         guard ahead.popFirst() == UInt8(ascii: "=") else { return nil }
         skipSpace(&ahead)

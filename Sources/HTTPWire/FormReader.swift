@@ -77,7 +77,10 @@ package final class FormReader {
 extension FormDisposition {
     /// The disposition of a part with this head; `nil` if it has no valid one.
     package init?(of head: HTTPFields) {
-        guard let index = head.entries.indices.first(where: { head.name(at: $0).lowercased() == "content-disposition" })
+        guard
+            let index = head.entries.indices.first(where: {
+                head.name(at: $0).lowercasedASCII() == "content-disposition"
+            })
         else { return nil }
         self.init(head.rawValue(at: index))
     }

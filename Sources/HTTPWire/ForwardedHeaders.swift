@@ -36,7 +36,7 @@ package struct ForwardedHeaders: Sendable, Equatable {
             host = Self.element(of: fields.list("X-Forwarded-Host"), steps)
             client = Self.element(of: nodes, steps)
         }
-        self.scheme = scheme.map { $0.lowercased() }.flatMap { $0 == "http" || $0 == "https" ? $0 : nil }
+        self.scheme = scheme.map { $0.lowercasedASCII() }.flatMap { $0 == "http" || $0 == "https" ? $0 : nil }
         self.host = host.flatMap { Authority.isValid($0) ? $0 : nil }
         self.client = client.flatMap(Self.address)
     }
@@ -58,7 +58,7 @@ package struct ForwardedHeaders: Sendable, Equatable {
     private static func pair(_ text: String) -> (name: String, value: String)? {
         if let parameter = FieldValueSyntax.parameter(text) { return parameter }
         guard let equals = text.firstIndex(of: "=") else { return nil }
-        return (text[..<equals].lowercased(), String(text[text.index(after: equals)...]))
+        return (text[..<equals].lowercasedASCII(), String(text[text.index(after: equals)...]))
     }
 
     /// The address in `node` (RFC 7239 §6): IPv4 with or without port, IPv6 bare or in brackets with or without port.
@@ -66,9 +66,9 @@ package struct ForwardedHeaders: Sendable, Equatable {
         if node.first == "[" {
             guard let end = node.firstIndex(of: "]"), isPort(node[node.index(after: end)...]) else { return nil }
             let address = node[node.index(after: node.startIndex)..<end]
-            return isIPv6(address) ? address.lowercased() : nil
+            return isIPv6(address) ? address.lowercasedASCII() : nil
         }
-        if isIPv6(node) { return node.lowercased() }
+        if isIPv6(node) { return node.lowercasedASCII() }
         let address = node.prefix { $0 != ":" }
         return isIPv4(address) && isPort(node[address.endIndex...]) ? String(address) : nil
     }

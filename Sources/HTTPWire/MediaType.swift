@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// A media type with its parameters (RFC 9110 §8.3.1).
 package struct MediaType: Sendable, Hashable, CustomStringConvertible {
     package struct Parameter: Sendable, Hashable {
@@ -18,8 +20,8 @@ package struct MediaType: Sendable, Hashable, CustomStringConvertible {
         guard let essence = pieces.first, text.trimmingWhitespace().first != ";" else { return nil }
         let halves = essence.split(separator: "/", omittingEmptySubsequences: false)
         guard halves.count == 2, halves.allSatisfy({ FieldValueSyntax.isToken($0) }) else { return nil }
-        type = halves[0].lowercased()
-        subtype = halves[1].lowercased()
+        type = halves[0].lowercasedASCII()
+        subtype = halves[1].lowercasedASCII()
         var parameters: [Parameter] = []
         for piece in pieces.dropFirst() {
             guard let (name, value) = FieldValueSyntax.parameter(piece) else { return nil }
@@ -44,7 +46,7 @@ package struct MediaType: Sendable, Hashable, CustomStringConvertible {
     }
 
     package func parameter(_ name: String) -> String? {
-        parameters.first { $0.name == name.lowercased() }?.value
+        parameters.first { $0.name == name.lowercasedASCII() }?.value
     }
 
     package var description: String {

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// The names and values of a query or a form (`application/x-www-form-urlencoded`), decoded once, in order.
 package struct QueryItems: Sendable, Equatable {
     package struct Item: Sendable, Equatable {
@@ -39,10 +41,10 @@ package struct QueryItems: Sendable, Equatable {
     package var isEmpty: Bool { items.isEmpty }
 
     /// The value of the first item of that name.
-    package func first(_ name: String) -> String? { items.first { $0.name == name }?.value }
+    package func first(_ name: String) -> String? { items.first { $0.name.isExactly(name) }?.value }
 
     /// The values of all items of that name, in order.
-    package func all(_ name: String) -> [String] { items.filter { $0.name == name }.map(\.value) }
+    package func all(_ name: String) -> [String] { items.filter { $0.name.isExactly(name) }.map(\.value) }
 
     private static func decode(_ encoded: Substring.UTF8View) throws(Failure) -> String {
         guard let bytes = PercentEncoding.decode(encoded, plusIsSpace: true) else {

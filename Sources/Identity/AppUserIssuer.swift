@@ -79,7 +79,7 @@ struct AppUserIssuer: Sendable {
 
     // MARK: Claims
 
-    private func subject(_ claims: [String: JSONValue]) throws(UploadError) -> String {
+    private func subject(_ claims: JSONMembers) throws(UploadError) -> String {
         let name: String? =
             switch settings.subjectClaim.value(in: claims) {
             case .string(let text)?: text
@@ -97,13 +97,13 @@ struct AppUserIssuer: Sendable {
         return subject
     }
 
-    private func scopes(_ claims: [String: JSONValue]) -> Set<Scope> {
+    private func scopes(_ claims: JSONMembers) -> Set<Scope> {
         guard let claim = settings.scopeClaim else { return settings.scopes }
-        let words = Set(claim.words(in: claims) ?? [])
-        return settings.scopes.filter { words.contains(settings.scopePrefix + $0.rawValue) }
+        let words = Set((claim.words(in: claims) ?? []).map { ExactText($0) })
+        return settings.scopes.filter { words.contains(ExactText(settings.scopePrefix + $0.rawValue)) }
     }
 
-    private func maximumBytes(_ claims: [String: JSONValue]) throws(UploadError) -> Int64? {
+    private func maximumBytes(_ claims: JSONMembers) throws(UploadError) -> Int64? {
         guard let claim = settings.maximumBytesClaim, let value = claim.value(in: claims) else {
             return settings.maximumBytes
         }
@@ -111,7 +111,7 @@ struct AppUserIssuer: Sendable {
         return min(bytes, settings.maximumBytes ?? bytes)
     }
 
-    private func contentTypes(_ claims: [String: JSONValue]) throws(UploadError) -> [String] {
+    private func contentTypes(_ claims: JSONMembers) throws(UploadError) -> [String] {
         guard let claim = settings.contentTypesClaim, claim.value(in: claims) != nil else {
             return settings.contentTypes
         }
@@ -124,7 +124,7 @@ struct AppUserIssuer: Sendable {
         return common
     }
 
-    private func metadata(_ claims: [String: JSONValue]) throws(UploadError) -> [String: String] {
+    private func metadata(_ claims: JSONMembers) throws(UploadError) -> [String: String] {
         var metadata: [String: String] = [:]
         for (name, claim) in settings.metadata where claim.value(in: claims) != nil {
             guard let text = claim.text(in: claims), text.utf8.count <= Self.maximumMetadataBytes else {

@@ -6,12 +6,14 @@ package import UploadModel
 /// The issuers whose tokens admit app users.
 package struct AppUserIssuers: AppUserTokens {
     /// By the name in tokens.
-    private let issuers: [String: AppUserIssuer]
+    private let issuers: ExactNames<AppUserIssuer>
     /// In place of API keys.
     private let names: Set<String>
 
     init(_ issuers: [AppUserIssuer]) {
-        self.issuers = Dictionary(issuers.map { ($0.rules.issuer, $0) }) { first, _ in first }
+        var byName = ExactNames<AppUserIssuer>()
+        for issuer in issuers.reversed() { byName[issuer.rules.issuer] = issuer }
+        self.issuers = byName
         names = Set(
             issuers.flatMap { issuer in
                 issuer.rules.audiences.map { IdentityName.text(issuer.rules.issuer, audience: $0) }

@@ -26,7 +26,7 @@ package struct ClaimName: Sendable, Equatable {
     }
 
     /// The claim; `nil` if it is absent or null.
-    func value(in claims: [String: JSONValue]) -> JSONValue? {
+    func value(in claims: JSONMembers) -> JSONValue? {
         var value = JSONValue.object(claims)
         for name in path {
             guard case .object(let members) = value, let next = members[name], next != .null else { return nil }
@@ -38,7 +38,7 @@ package struct ClaimName: Sendable, Equatable {
     /// The claim as text: a string, a number or a truth value.
     ///
     /// - Returns: `nil` if it is absent, or is an array or an object.
-    func text(in claims: [String: JSONValue]) -> String? {
+    func text(in claims: JSONMembers) -> String? {
         switch value(in: claims) {
         case .string(let text)?: text
         case .integer(let number)?: String(number)
@@ -51,7 +51,7 @@ package struct ClaimName: Sendable, Equatable {
     /// The claim as a list: an array of strings, or a string of words separated by spaces, like `scope` (RFC 8693 §4.2).
     ///
     /// - Returns: `nil` if it is absent or something else.
-    func words(in claims: [String: JSONValue]) -> [String]? {
+    func words(in claims: JSONMembers) -> [String]? {
         switch value(in: claims) {
         case .string(let text)?: return text.split(separator: " ").map(String.init)
         case .array(let values)?:

@@ -50,7 +50,7 @@ package struct IdentityKeyPrefix: Sendable, Equatable {
     /// The prefix for the claims of a token.
     ///
     /// - Throws: For a claim that is absent, empty, longer than 255 bytes, or no text or whole number.
-    package func prefix(for claims: [String: JSONValue]) throws(MissingClaim) -> String {
+    package func prefix(for claims: JSONMembers) throws(MissingClaim) -> String {
         var prefix = ""
         for piece in pieces {
             switch piece {
@@ -85,7 +85,7 @@ package struct IdentityKeyPrefix: Sendable, Equatable {
                 if others.contains(byte) {
                     text.unicodeScalars.append(Unicode.Scalar(byte))
                 } else {
-                    text += "%" + Hexadecimal.encode([byte]).uppercased()
+                    text += "%" + Hexadecimal.encode([byte]).uppercasedASCII()
                 }
             }
         }

@@ -135,7 +135,7 @@ final class IdentityKeys: Sendable {
             case .string(let named)? = members["issuer"], case .string(let url)? = members["jwks_uri"]
         else { throw Unavailable(reason: "its configuration does not name the issuer and the URL of its keys") }
         // Otherwise anyone who can place a document there could impersonate other issuers (§4.3).
-        guard named == issuer else { throw Unavailable(reason: "its configuration is that of another issuer") }
+        guard named.isExactly(issuer) else { throw Unavailable(reason: "its configuration is that of another issuer") }
         guard IdentityURL.isSafe(url, namedBy: issuer) else {
             throw Unavailable(reason: "its configuration names keys that are not at an https URL")
         }

@@ -61,10 +61,10 @@ enum UserIssuerReader {
 /// One entry while it is read.
 private struct UserIssuerEntry {
     private(set) var problems: [UserIssuerList.Problem] = []
-    private var members: [String: JSONValue]
+    private var members: JSONMembers
     private let place: String
 
-    init(_ members: [String: JSONValue], place: String) {
+    init(_ members: JSONMembers, place: String) {
         self.members = members
         self.place = place
     }

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 internal import Synchronization
 internal import UploadCore

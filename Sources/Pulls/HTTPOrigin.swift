@@ -74,7 +74,7 @@ struct HTTPOrigin: PullOrigin {
 
     private func content(of download: HTTPDownload, total: Int64?, _ url: String) throws(PullFailure) -> OriginContent {
         let headers = download.head.headers
-        if let coding = headers["Content-Encoding"], coding.lowercased() != "identity", !coding.isEmpty {
+        if let coding = headers["Content-Encoding"], coding.lowercasedASCII() != "identity", !coding.isEmpty {
             throw PullFailure(
                 "content_encoded",
                 "the origin sends the content in a coding that was not requested",
@@ -96,7 +96,7 @@ struct HTTPOrigin: PullOrigin {
     /// The validator for If-Range: a strong entity tag, or a date that counts as one (RFC 9110 §8.8.2.2, §13.1.5).
     private static func validator(_ headers: HTTPFields) -> String? {
         // Such an origin does not support ranges.
-        if headers["Accept-Ranges"]?.lowercased() == "none" { return nil }
+        if headers["Accept-Ranges"]?.lowercasedASCII() == "none" { return nil }
         if let tag = headers["ETag"].flatMap({ EntityTag($0) }) { return tag.isWeak ? nil : tag.description }
         guard let modified = headers["Last-Modified"], let time = HTTPDate.parse(modified),
             let date = headers["Date"].flatMap({ HTTPDate.parse($0) }), time < date
@@ -150,7 +150,7 @@ struct ContentRange: Equatable {
 
     /// `nil` if the field is absent or malformed.
     init?(_ field: String?) {
-        guard let field, field.lowercased().hasPrefix("bytes ") else { return nil }
+        guard let field, field.lowercasedASCII().hasPrefix("bytes ") else { return nil }
         let parts = field.dropFirst(6).trimmingWhitespace().split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
         if parts[1] != "*" {

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import HTTPWire
 internal import RESTKit
@@ -88,8 +89,8 @@ struct PullAPI: Sendable {
         for (name, value) in headers {
             if FieldName(name) == nil || !value.utf8.allSatisfy(HTTPCharacters.isFieldValue) {
                 fields.reject("headers", "must hold valid field names and values (RFC 9110 §5)")
-            } else if Self.ownHeaders.contains(name.lowercased()) || name.lowercased().hasPrefix("proxy-") {
-                fields.reject("headers", "must not hold \(name.lowercased()), which the gateway sets itself")
+            } else if Self.ownHeaders.contains(name.lowercasedASCII()) || name.lowercasedASCII().hasPrefix("proxy-") {
+                fields.reject("headers", "must not hold \(name.lowercasedASCII()), which the gateway sets itself")
             }
         }
         return headers.sorted { $0.key < $1.key }.map { PullRequest.Header(name: $0.key, value: $0.value) }

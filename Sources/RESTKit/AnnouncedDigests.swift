@@ -1,3 +1,4 @@
+internal import Bytes
 package import Digests
 package import HTTPWire
 package import UploadModel
@@ -38,7 +39,7 @@ package enum AnnouncedDigests {
     package static func content(of request: Request) throws(Malformed) -> DigestExpectation? {
         let fields = request.head.fields
         if let digest = strongest(try values("Content-Digest", fields)) { return .known(digest) }
-        guard fields.list("Trailer").contains(where: { $0.lowercased() == "content-digest" }) else { return nil }
+        guard fields.list("Trailer").contains(where: { $0.lowercasedASCII() == "content-digest" }) else { return nil }
         let body = request.body
         return .atEnd { () throws(UploadError) in
             do throws(Malformed) {

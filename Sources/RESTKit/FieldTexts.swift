@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 
 /// Patterns of media types, as policies and grants name them.

@@ -6,8 +6,8 @@ internal import UploadModel
 ///
 /// Collects every error, so that one response reports them all.
 package struct JSONFields {
-    private var members: [String: JSONValue]
-    private var known: Set<String> = []
+    private var members: JSONMembers
+    private var known: Set<ExactText> = []
     private var errors: [Problem.FieldError] = []
 
     /// Reads the content of `request`.
@@ -91,7 +91,7 @@ package struct JSONFields {
     package mutating func change(_ name: String, maximumLength: Int) -> String?? {
         switch members[name] {
         case .null?:
-            known.insert(name)
+            known.insert(ExactText(name))
             return .some(nil)
         default:
             return string(name, maximumLength: maximumLength).map { .some($0) }
@@ -103,10 +103,11 @@ package struct JSONFields {
         guard case .object(let values)? = members[name] else {
             return dictionary(name, maximumCount: 0, maximumBytes: 0)
         }
-        let removed = values.filter { $0.value == .null }
         members[name] = .object(values.filter { $0.value != .null })
-        let strings = dictionary(name, maximumCount: maximumCount, maximumBytes: maximumBytes)
-        return strings.mapValues { .some($0) }.merging(removed.mapValues { _ in nil }) { $1 }
+        var changes: [String: String?] = dictionary(name, maximumCount: maximumCount, maximumBytes: maximumBytes)
+            .mapValues { .some($0) }
+        for removed in values.filter({ $0.value == .null }).keys { changes.updateValue(nil, forKey: removed) }
+        return changes
     }
 
     package mutating func integer(_ name: String, in range: ClosedRange<Int64>, isRequired: Bool = false) -> Int64? {
@@ -201,15 +202,15 @@ package struct JSONFields {
 
     /// Throws if anything was wrong, including unknown members.
     package func finish() throws(Problem) {
-        let unknown = members.keys.filter { !known.contains($0) }.sorted()
-        let allowed = known.sorted().joined(separator: ", ")
+        let unknown = members.keys.filter { !known.contains(ExactText($0)) }.sorted()
+        let allowed = known.map(\.text).sorted().joined(separator: ", ")
         let errors =
             errors + unknown.map { .init(field: $0, message: "is unknown; allowed are \(allowed)") }
         if !errors.isEmpty { throw Problem.invalidFields(errors) }
     }
 
     private mutating func take(_ name: String) -> JSONValue? {
-        known.insert(name)
+        known.insert(ExactText(name))
         return members[name]
     }
 }

@@ -1,3 +1,4 @@
+internal import Bytes
 package import HTTPWire
 
 /// How clients reach the object endpoint, for signed URLs.
@@ -31,8 +32,8 @@ package struct ObjectURL: Sendable {
     /// Scheme and host of a URL in lower case, with the port replaced unless `port` is `nil`.
     package static func origin(of url: String, port: String?) -> String {
         guard let mark = url.firstRange(of: "://") else { return url }
-        let scheme = url[..<mark.lowerBound].lowercased()
-        let authority = url[mark.upperBound...].prefix { $0 != "/" }.lowercased()
+        let scheme = url[..<mark.lowerBound].lowercasedASCII()
+        let authority = url[mark.upperBound...].prefix { $0 != "/" }.lowercasedASCII()
         var host = authority[...]
         var own: String?
         // Colons inside brackets belong to an IPv6 address.

@@ -146,7 +146,7 @@ struct SettingsFile {
             let values = sequence.compactMap { json($0) }
             return values.count == sequence.count ? .array(values) : nil
         case .mapping(let mapping):
-            var members: [String: JSONValue] = [:]
+            var members: JSONMembers = [:]
             for (name, value) in mapping {
                 guard let name = name.scalar?.string, let value = json(value) else { return nil }
                 members[name] = value

@@ -57,16 +57,14 @@ package struct LineLogHandler: LogHandler {
             }
             return text.text()
         }
-        let fields = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\(oneLine($0.value.description))" }
-        return "\(time) \(level) \(oneLine(message))" + fields.joined()
+        let fields = metadata.sorted { $0.key < $1.key }.map {
+            " \($0.key)=\(TerminalText.escaped($0.value.description))"
+        }
+        return "\(time) \(level) \(TerminalText.escaped(message))" + fields.joined()
     }
 
     /// Reports log lines that were lost because the reader was too slow.
     package static func lossLine(_ count: UInt64, isJSON: Bool) -> String {
         line(.warning, "\(count) log lines were lost", ["lost": .number(count)], isJSON: isJSON)
-    }
-
-    private static func oneLine(_ text: String) -> String {
-        String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 0x20 ? " " : $0 }))
     }
 }

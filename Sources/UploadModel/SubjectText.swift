@@ -1,3 +1,5 @@
+package import Bytes
+
 /// The rule for names of app users, applied wherever one is accepted.
 package enum SubjectText {
     package static let maximumByteCount = 256
@@ -13,22 +15,8 @@ package enum SubjectText {
     }
 }
 
-/// The name of an app user, compared by its bytes.
-///
-/// A `String` also equals what is canonically equivalent: "é" as one character and as "e" with an accent are two users.
-package struct SubjectName: Hashable, Sendable {
-    private let text: String
-
-    package init(_ text: String) { self.text = text }
-
-    package static func == (one: SubjectName, other: SubjectName) -> Bool {
-        one.text.utf8.elementsEqual(other.text.utf8)
-    }
-
-    package func hash(into hasher: inout Hasher) {
-        for byte in text.utf8 { hasher.combine(byte) }
-    }
-}
+/// The name of an app user, compared by its bytes: "é" as one character and as "e" with an accent are two users.
+package typealias SubjectName = ExactText
 
 extension String {
     /// Whether both name the same app user.
@@ -37,5 +25,5 @@ extension String {
 
 extension String? {
     /// Whether both name the same app user, or no particular one.
-    package func isSameSubject(as other: String?) -> Bool { map(SubjectName.init) == other.map(SubjectName.init) }
+    package func isSameSubject(as other: String?) -> Bool { map { SubjectName($0) } == other.map { SubjectName($0) } }
 }

@@ -247,6 +247,15 @@ package struct UploadMetadata: Sendable, Equatable {
         self.init(raw: pairs.isEmpty ? nil : pairs.joined(separator: ","), values: values)
     }
 
+    package static func == (one: UploadMetadata, other: UploadMetadata) -> Bool {
+        one.raw.map { ExactText($0) } == other.raw.map { ExactText($0) } && one.values.count == other.values.count
+            && one.values.allSatisfy { name, value in
+                guard let index = other.values.index(forKey: name) else { return false }
+                let (otherName, otherValue) = other.values[index]
+                return otherName.isExactly(name) && otherValue.isExactly(value)
+            }
+    }
+
     /// The file name, from the field's usual keys (`filename`, `name`).
     package var filename: String? { values["filename"] ?? values["name"] }
 

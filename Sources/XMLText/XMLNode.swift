@@ -1,13 +1,18 @@
+package import Bytes
+
 /// An element of a small XML document: its name without prefix, its text and its child elements.
 package struct XMLNode: Sendable {
-    package let name: String
+    package let name: ExactText
     package let text: String
     package let children: [XMLNode]
 
     /// The text of the first child element with this name, or `nil`.
-    package subscript(_ name: String) -> String? { children.first { $0.name == name }?.text }
+    package subscript(_ name: String) -> String? { first(name)?.text }
 
-    package func all(_ name: String) -> [XMLNode] { children.filter { $0.name == name } }
+    /// The first child element with this name.
+    package func first(_ name: String) -> XMLNode? { children.first { $0.name.text.isExactly(name) } }
+
+    package func all(_ name: String) -> [XMLNode] { children.filter { $0.name.text.isExactly(name) } }
 
     /// The root element of a document; `nil` if it is not XML or exceeds `XMLReader.Limits`.
     package static func parse(_ bytes: [UInt8]) -> XMLNode? {

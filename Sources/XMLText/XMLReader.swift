@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// Parses a small XML document in time proportional to its length.
 ///
 /// It reads what stores and their clients write: elements, text, CDATA, comments, processing instructions and the five
@@ -160,7 +162,7 @@ package struct XMLReader: ~Copyable {
         guard let element = open.popLast() else { return }
         let name = element.name.lastIndex(of: UInt8(ascii: ":")).map { element.name[($0 + 1)...] } ?? element.name
         let node = XMLNode(
-            name: String(decoding: name, as: UTF8.self),
+            name: ExactText(String(decoding: name, as: UTF8.self)),
             text: String(decoding: element.text, as: UTF8.self),
             children: element.children
         )
@@ -215,7 +217,7 @@ package struct XMLReader: ~Copyable {
         let name = bytes[start..<position]
         position += 1
         if name.first == UInt8(ascii: "#") { return try character(name.dropFirst()) }
-        switch String(decoding: name, as: UTF8.self) {
+        switch ExactText(String(decoding: name, as: UTF8.self)) {
         case "lt": return [Self.less]
         case "gt": return [UInt8(ascii: ">")]
         case "amp": return [Self.ampersand]

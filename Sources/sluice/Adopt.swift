@@ -32,13 +32,11 @@ struct Adopt: AsyncParsableCommand {
         let settings = try options.load().values
         do throws(StartFailure) {
             let adopting = StoreAdopting(settings) { line in
-                print(line)
-                // Standard output is buffered if it is a pipe.
-                fflush(nil)
+                Console.say(line)
             }
             try await adopting.run(rebuilding: !accept, trial: dryRun)
         } catch {
-            FileHandle.standardError.write(Data("Error: \(error)\n".utf8))
+            Console.complain("Error: \(error)")
             throw ExitCode.failure
         }
     }

@@ -31,7 +31,7 @@ struct Backup: AsyncParsableCommand {
     func run() async throws {
         let settings = try options.load().values
         do throws(StartFailure) {
-            let isComplete = try await DirectoryBackup(settings) { print($0) }.run(to: directory, keeping: keep)
+            let isComplete = try await DirectoryBackup(settings) { Console.say($0) }.run(to: directory, keeping: keep)
             if isComplete { return }
         } catch {
             throw CommandFailure("\(error)")
@@ -55,7 +55,7 @@ struct Restore: AsyncParsableCommand {
     func run() async throws {
         let settings = try options.load().values
         do throws(StartFailure) {
-            try DirectoryRestore(settings) { print($0) }.run(from: directory)
+            try DirectoryRestore(settings) { Console.say($0) }.run(from: directory)
         } catch {
             throw CommandFailure("\(error)")
         }

@@ -15,9 +15,9 @@ struct Check: ParsableCommand {
 
     func run() throws {
         if helpSettings {
-            print(GatewaySettings.catalog.markdown())
+            Console.say(GatewaySettings.catalog.markdown())
             return
         }
-        print(try options.load().describe())
+        Console.say(try options.load().describe())
     }
 }

@@ -24,7 +24,7 @@ struct Credentials: ParsableCommand {
 
         func run() throws {
             do {
-                print(try WebhookTools.secret(try options.load().values))
+                Console.say(try WebhookTools.secret(try options.load().values))
             } catch let failure as StartFailure {
                 throw CommandFailure("\(failure)")
             }
@@ -41,7 +41,7 @@ struct Credentials: ParsableCommand {
 
         func run() throws {
             do {
-                print(try WebhookTools.callbackSecret(try options.load().values))
+                Console.say(try WebhookTools.callbackSecret(try options.load().values))
             } catch let failure as StartFailure {
                 throw CommandFailure("\(failure)")
             }
@@ -73,7 +73,7 @@ struct Credentials: ParsableCommand {
                 )
                 let encoder = JSONEncoder()
                 encoder.outputFormatting = [.sortedKeys]
-                print(String(decoding: try encoder.encode(pair), as: UTF8.self))
+                Console.say(String(decoding: try encoder.encode(pair), as: UTF8.self))
             } catch let failure as StartFailure {
                 throw CommandFailure("\(failure)")
             }

@@ -28,9 +28,7 @@ struct DoctorCommand: AsyncParsableCommand {
         var worst = Diagnosis.Status.ok
         func say(_ result: Diagnosis) {
             if result.status != .ok, worst != .failed { worst = result.status }
-            print(json ? String(decoding: result.json, as: UTF8.self) : result.line)
-            // Standard output is buffered if it is a pipe.
-            fflush(nil)
+            Console.say(json ? String(decoding: result.json, as: UTF8.self) : result.line)
         }
         switch try options.read() {
         case .success(let loaded): await Doctor(loaded, probes: probe).run(report: say)

@@ -49,6 +49,6 @@ struct Health: ParsableCommand {
     private static func check(_ settings: Settings, isReadiness: Bool, seconds: Int) throws {
         let problem = HealthCheck.problem(settings, isReadiness: isReadiness, timeout: .seconds(seconds))
         if let problem { throw CommandFailure(problem) }
-        print("ok")
+        Console.say("ok")
     }
 }

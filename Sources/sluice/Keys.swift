@@ -65,7 +65,7 @@ struct Keys: AsyncParsableCommand {
             if let problem = limits.problem(with: scopes) { throw ValidationError(problem) }
             try await options.withRegister { register in
                 let made = try await register.create(name: name, scopes: scopes, lifetime: lifetime, limits: limits)
-                print("id: \(made.key.id)\nAPI key: \(made.secret)\nIt is not shown again.")
+                Console.say("id: \(made.key.id)\nAPI key: \(made.secret)\nIt is not shown again.")
             }
         }
     }
@@ -86,9 +86,9 @@ struct Keys: AsyncParsableCommand {
             try await options.withRegister { register in
                 if json {
                     let lines = try await register.lines()
-                    if !lines.isEmpty { print(lines) }
+                    if !lines.isEmpty { Console.say(lines) }
                 } else {
-                    print(try await register.table())
+                    Console.say(try await register.table())
                 }
             }
         }
@@ -115,7 +115,7 @@ struct Keys: AsyncParsableCommand {
                 guard let pair = try await register.pair(id) else {
                     throw CommandFailure("\(id): there is no such key; see `sluice keys list`")
                 }
-                print("AWS_ACCESS_KEY_ID=\(pair.accessKeyID)\nAWS_SECRET_ACCESS_KEY=\(pair.secretAccessKey)")
+                Console.say("AWS_ACCESS_KEY_ID=\(pair.accessKeyID)\nAWS_SECRET_ACCESS_KEY=\(pair.secretAccessKey)")
             }
         }
     }
@@ -149,7 +149,7 @@ struct Keys: AsyncParsableCommand {
             }
             try await options.withRegister { register in
                 let secret = try await register.rotate(id, overlap: seconds ?? 0)
-                print("API key: \(secret)\nIt is not shown again.")
+                Console.say("API key: \(secret)\nIt is not shown again.")
             }
         }
     }
@@ -171,7 +171,7 @@ struct Keys: AsyncParsableCommand {
                 guard try await register.revoke(id) else {
                     throw CommandFailure("\(id): there is no such key, or it is already revoked")
                 }
-                print("revoked \(id)")
+                Console.say("revoked \(id)")
             }
         }
     }

@@ -62,14 +62,12 @@ struct Migrate: AsyncParsableCommand {
                 try await StateMigration(settings, report: Self.say).run(anew: restart)
             }
         } catch {
-            FileHandle.standardError.write(Data("Error: \(error)\n".utf8))
+            Console.complain("Error: \(error)")
             throw ExitCode.failure
         }
     }
 
     private static func say(_ line: String) {
-        print(line)
-        // Standard output is buffered if it is a pipe.
-        fflush(nil)
+        Console.say(line)
     }
 }

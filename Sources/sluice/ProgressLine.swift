@@ -1,3 +1,4 @@
+internal import Bytes
 import Foundation
 
 /// A line on standard error that shows progress, if that is a terminal; replaced at most twice a second.
@@ -10,7 +11,7 @@ final class ProgressLine {
         guard isShown, ContinuousClock.now - shown > .milliseconds(500) else { return }
         shown = .now
         isThere = true
-        FileHandle.standardError.write(Data("\r\u{1B}[K\(text())".utf8))
+        FileHandle.standardError.write(Data("\r\u{1B}[K\(TerminalText.escaped(text()))".utf8))
     }
 
     func clear() {

@@ -41,6 +41,6 @@ struct Revoke: AsyncParsableCommand {
         }
         let subject = subject
         try await options.withRegister { try await $0.revokeIssued(to: subject, before: date) }
-        print("revoked")
+        Console.say("revoked")
     }
 }

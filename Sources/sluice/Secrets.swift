@@ -21,7 +21,7 @@ struct Secrets: ParsableCommand {
         @OptionGroup var options: SettingsOptions
 
         func run() throws {
-            try options.withSecrets { register throws(StartFailure) in print(try register.table()) }
+            try options.withSecrets { register throws(StartFailure) in Console.say(try register.table()) }
         }
     }
 
@@ -36,8 +36,8 @@ struct Secrets: ParsableCommand {
 
         func run() throws {
             try options.withSecrets { register throws(StartFailure) in
-                print(try register.rotate())
-                print("Restart the gateway to use it.")
+                Console.say(try register.rotate())
+                Console.say("Restart the gateway to use it.")
             }
         }
     }
@@ -57,8 +57,8 @@ struct Secrets: ParsableCommand {
         func run() throws {
             let id = id
             try options.withSecrets { register throws(StartFailure) in
-                print(try register.drop(id))
-                print("Restart the gateway to refuse what was made with it.")
+                Console.say(try register.drop(id))
+                Console.say("Restart the gateway to refuse what was made with it.")
             }
         }
     }

@@ -57,9 +57,9 @@ struct Sign: ParsableCommand {
             do {
                 let tools = try TencentTools(loaded.values, loaded.values.master())
                 if let verify {
-                    print(try tools.verify(verify))
+                    Console.say(try tools.verify(verify))
                 } else {
-                    print(try tools.sign(json: try request()))
+                    Console.say(try tools.sign(json: try request()))
                 }
             } catch let failure as StartFailure {
                 throw CommandFailure("\(failure)")

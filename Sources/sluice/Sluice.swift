@@ -5,8 +5,28 @@ import Telemetry
 @main
 enum Program {
     static func main() async {
-        guard CommandLine.arguments.dropFirst().elementsEqual(["health"]) else { return await Sluice.main() }
-        do { try Health.runWithoutArguments() } catch { Sluice.exit(withError: error) }
+        do {
+            guard !CommandLine.arguments.dropFirst().elementsEqual(["health"]) else {
+                return try Health.runWithoutArguments()
+            }
+            var command = try await Sluice.asyncParseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            exit(with: error)
+        }
+    }
+
+    /// As `Sluice.exit(withError:)`, but a message can have texts of a server in it.
+    private static func exit(with error: any Error) -> Never {
+        let code = Sluice.exitCode(for: error)
+        guard !code.isSuccess else { Sluice.exit(withError: error) }
+        let message = Sluice.fullMessage(for: error)
+        if !message.isEmpty { Console.complain(message) }
+        Sluice.exit(withError: code)
     }
 }
 

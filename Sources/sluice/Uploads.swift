@@ -63,9 +63,9 @@ struct Uploads: AsyncParsableCommand {
             if follow { return try await follow(list) }
             let found = try await list.uploads(try filters(state: state), limit: limit)
             if json {
-                for upload in found { print(upload.json) }
+                for upload in found { Console.say(upload.json) }
             } else {
-                print(Self.table(found.map { Self.cells($0.upload) }))
+                Console.say(Self.table(found.map { Self.cells($0.upload) }))
             }
         } catch let failure as UploadList.Failure {
             throw CommandFailure(failure.description)
@@ -97,8 +97,7 @@ struct Uploads: AsyncParsableCommand {
             }
             // Clears the screen, or separates one look from the next.
             print(isTerminal ? "\u{1B}[H\u{1B}[2J" : look == 0 ? "" : "\n", terminator: "")
-            print(Self.table(rows, isFollowing: true))
-            fflush(nil)
+            Console.say(Self.table(rows, isFollowing: true))
             look += 1
             if look == looks { return }
             try await Task.sleep(for: .seconds(every))

@@ -44,7 +44,7 @@ struct Verify: AsyncParsableCommand {
             throw error
         } catch {
             bar.clear()
-            FileHandle.standardError.write(Data("Error: \(error)\n".utf8))
+            Console.complain("Error: \(error)")
             throw ExitCode(2)
         }
         bar.clear()
@@ -53,8 +53,6 @@ struct Verify: AsyncParsableCommand {
     }
 
     private func say(_ line: String, _ object: [UInt8]) {
-        print(json ? String(decoding: object, as: UTF8.self) : line)
-        // Standard output is buffered if it is a pipe.
-        fflush(nil)
+        Console.say(json ? String(decoding: object, as: UTF8.self) : line)
     }
 }

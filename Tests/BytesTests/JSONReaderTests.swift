@@ -86,7 +86,7 @@ struct JSONReaderTests {
             } else if let values = try? container.decode([Reference].self) {
                 self = .value(.array(values.map(\.value)))
             } else {
-                self = .value(.object(try container.decode([String: Reference].self).mapValues(\.value)))
+                self = .value(.object(JSONMembers(try container.decode([String: Reference].self).mapValues(\.value))))
             }
         }
 

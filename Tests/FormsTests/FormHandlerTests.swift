@@ -234,6 +234,20 @@ struct FormHandlerTests {
         #expect(saved.media.count == 1)
     }
 
+    @Test("of two fields whose names differ only in their Unicode form none gets lost")
+    func equalNames() async {
+        for (one, other) in [("\u{E9}", "e\u{301}"), ("K", "\u{212A}"), ("a;", "a\u{37E}")] {
+            let outcome = await Bench().send([
+                .text(Bench.text(one, "1") + Bench.text(other, "2") + Bench.file("f", "a", "x") + Bench.end)
+            ])
+            #expect(outcome.failures.map(\.error.code) == [.invalidRequest] && outcome.media.isEmpty)
+        }
+        let again = await Bench().send([
+            .text(Bench.text("a", "1") + Bench.text("a", "2") + Bench.file("f", "a", "x") + Bench.end)
+        ])
+        #expect(again.media.first?.media.metadata["a"] == "2")
+    }
+
     @Test("the Content-Type must have a boundary")
     func needsBoundary() async {
         for type in [

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Names of claims", .timeLimit(.minutes(10)))
 struct ClaimNameTests {
-    private let claims: [String: JSONValue] = [
+    private let claims: JSONMembers = [
         "sub": .string("anna"), "a.b": .integer(7), "flag": .bool(true), "half": .number(0.5), "none": .null,
         "list": .array([.string("a"), .string("b")]), "mixed": .array([.string("a"), .integer(1)]),
         "app": .object(["plan": .string("gold"), "x/y": .string("slash"), "x~y": .string("tilde")]),

@@ -274,7 +274,7 @@ struct IdentityKeysTests {
     @Test("a prefix contains claims of the token, which must exist")
     func claims() throws {
         let template = try #require(IdentityKeyPrefix("{tenant}/{https:example}x/"))
-        let claims: [String: JSONValue] = ["tenant": .integer(-7), "https:example": .string("é")]
+        let claims: JSONMembers = ["tenant": .integer(-7), "https:example": .string("é")]
         #expect(try template.prefix(for: claims) == "-7/%C3%A9x/")
         let bad: [JSONValue?] = [
             nil, .null, .string(""), .bool(true), .number(1.5), .array([.string("a")]),

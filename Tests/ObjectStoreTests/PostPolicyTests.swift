@@ -110,6 +110,19 @@ struct PostPolicyTests {
         #expect(problem(policy, try form(newer, .aliyun)) == .fieldNotCovered("x-oss-date"))
     }
 
+    @Test("names of fields are compared by their bytes, without the case of ASCII")
+    func bytes() throws {
+        let policy = try policy(conditions(#"{"bucket":"b"},["eq","$KEY","k"],["eq","$x-amz-meta-\u00e9","1"]"#))
+        #expect(problem(policy, try form([("Key", "k"), ("X-Amz-Meta-\u{E9}", "1")])) == nil)
+        #expect(problem(policy, try form([("\u{212A}ey", "k"), ("x-amz-meta-\u{E9}", "1")])) != nil)
+        #expect(problem(policy, try form([("key", "k"), ("x-amz-meta-e\u{301}", "1")])) != nil)
+        let both = try form([("key", "k"), ("\u{212A}ey", "other"), ("a", "1"), ("a\u{301}", "2")])
+        #expect(both["KEY"] == "k" && both["\u{212A}ey"] == "other" && both["a\u{301}"] == "2")
+        #expect(throws: PostPolicyProblem.self) { try form([("key", "k"), ("KEY", "other")]) }
+        #expect(both.vendor == .aws && Vendor(ofForm: ["OSSAccess\u{212A}eyId"]) == .aws)
+        #expect(Vendor(ofForm: ["OSSAccessKeyId"]) == .aliyun)
+    }
+
     @Test("value lists of OSS allow and forbid; the effective media type is compared")
     func lists() throws {
         let policy = try policy(

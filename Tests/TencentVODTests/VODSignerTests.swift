@@ -172,6 +172,11 @@ struct VODSignerTests {
         signer.serverLimits = KeyLimits()
         #expect(signer.owns(signer.owner))
         #expect(others.map { signer.owns($0) } == [true, true, false])
+        let named = [("jos\u{E9}", "jos\u{E9}", true), ("jos\u{E9}", "jose\u{301}", false)]
+        for (own, other, isOwn) in named {
+            let owner = VODOwner(application: application, subject: own)
+            #expect((owner == VODOwner(application: application, subject: other)) == isOwn)
+        }
         signer.serverLimits = KeyLimits(subjects: ["dora"])
         #expect(signer.owns(signer.owner))
         #expect(others.map { signer.owns($0) } == [false, false, false])

@@ -11,12 +11,16 @@ struct MediaTypePatternTests {
             (" image/png ; x=1", "image/png"), (#"video/mp4; codecs="avc1, mp4a""#, "video/mp4"),
             (#"video/mp4; a="\", b""#, "video/mp4"), ("image/png, text/html", nil), ("image/png;x=1, text/html", nil),
             (#"image/png;x="1", text/html"#, nil), (#"image/png;x="\\", text/html"#, nil),
+            // The kelvin sign is no K, and the Greek question mark no semicolon.
+            ("video/x-matros\u{212A}a", nil), ("video/mp4\u{37E}x=1", nil), ("video/mp4\u{301}", nil),
+            ("vide\u{F6}/mp4", nil), ("video/mp4 x", nil), ("\u{A0}video/mp4", nil), ("video/mp4\r", nil),
         ]
         for (text, essence) in expected { #expect(MediaTypePattern.essence(of: text) == essence, "\(text ?? "none")") }
         #expect(throws: UploadError.self) {
             try MediaTypePattern.check("image/png;x=1, text/html", against: ["image/*"])
         }
         #expect(throws: Never.self) { try MediaTypePattern.check("image/png;x=1", against: ["image/*"]) }
+        #expect(throws: Never.self) { try MediaTypePattern.check("video/X-Matroska", against: ["video/x-matrosKa"]) }
     }
 
     @Test("a policy is read back as it was written; what an earlier version did not write is no limit")

@@ -21,6 +21,6 @@ func fuzzXml(_ bytes: [UInt8]) {
 private func check(_ node: XMLNode, depth: Int, _ count: inout Int) {
     count += 1
     expect(depth <= 16, "an element within 16 others")
-    expect(!node.name.isEmpty, "an element without a name")
+    expect(!node.name.text.isEmpty, "an element without a name")
     for child in node.children { check(child, depth: depth + 1, &count) }
 }

@@ -1,3 +1,4 @@
+internal import Bytes
 package import CloudCredentials
 internal import Foundation
 internal import HTTPClient

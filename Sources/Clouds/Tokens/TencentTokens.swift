@@ -64,7 +64,7 @@ package struct TencentTokens: CloudTokens {
     /// The signed request.
     func call(_ request: CloudTokenRequest) -> CloudCaller.Call {
         let name = request.sessionName(maximum: 64, CloudTokenRequest.isLetter)
-        let question: [String: JSONValue] = [
+        let question: JSONMembers = [
             "Name": .string(name),
             // The service requires percent-encoding inside the JSON.
             "Policy": .string(SigningRequest.path(of: request.policy)),
@@ -73,7 +73,7 @@ package struct TencentTokens: CloudTokens {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Strings and numbers always encode.
-        let body = [UInt8]((try? encoder.encode(question)) ?? Data())
+        let body = [UInt8]((try? encoder.encode(JSONValue.object(question))) ?? Data())
         let headers = [
             SigningField("Content-Type", "application/json"), SigningField("X-TC-Action", "GetFederationToken"),
             SigningField("X-TC-Version", "2018-08-13"), SigningField("X-TC-Region", region),

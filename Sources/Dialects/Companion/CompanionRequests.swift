@@ -24,8 +24,8 @@ struct CompanionQuery: Sendable {
     subscript(name: String) -> String? { items.first(name) }
 
     /// `metadata[name]=value`.
-    var metadata: [String: String] {
-        items.items.reduce(into: [:]) { metadata, item in
+    var metadata: ExactNames<String> {
+        items.items.reduce(into: ExactNames()) { metadata, item in
             guard item.name.hasPrefix("metadata["), item.name.hasSuffix("]") else { return }
             metadata[String(item.name.dropFirst("metadata[".count).dropLast())] = item.value
         }
@@ -37,9 +37,9 @@ struct CompanionFile: Sendable {
     let filename: String?
     /// `nil` if it is not a media type.
     let contentType: String?
-    let metadata: [String: String]
+    let metadata: ExactNames<String>
 
-    init(filename: String?, type: String?, metadata: [String: String]) {
+    init(filename: String?, type: String?, metadata: ExactNames<String>) {
         self.filename = filename
         contentType = type.flatMap { MediaType($0) == nil || $0.hasSuffix("/*") ? nil : $0 }
         self.metadata = metadata
@@ -59,7 +59,7 @@ struct CompanionFile: Sendable {
             default: throw refusal
             }
         }
-        let metadata: [String: JSONValue]
+        let metadata: JSONMembers
         switch content["metadata"] {
         case nil, .null?: metadata = [:]
         case .object(let members)?: metadata = members
@@ -68,7 +68,9 @@ struct CompanionFile: Sendable {
         self.init(
             filename: try text("filename"),
             type: try text("type"),
-            metadata: metadata.compactMapValues(Self.text)
+            metadata: ExactNames(
+                uniqueKeysWithValues: metadata.compactMap { name, value in Self.text(value).map { (name, $0) } }
+            )
         )
     }
 
@@ -109,7 +111,7 @@ struct CompanionFile: Sendable {
     func headers() throws(Problem) -> [SigningField] {
         let hint = "see `allowedMetaFields` of Uppy"
         let headers = metadata.sorted { $0.key < $1.key }
-            .map { SigningField("x-amz-meta-\($0.key.lowercased())", $0.value) }
+            .map { SigningField("x-amz-meta-\($0.key.lowercasedASCII())", $0.value) }
         for header in headers {
             guard FieldName(header.name) != nil, !header.value.unicodeScalars.contains(where: { $0.value < 0x20 })
             else {

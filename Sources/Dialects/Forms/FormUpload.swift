@@ -55,7 +55,7 @@ struct FormUpload {
                 "Each part needs one Content-Disposition: form-data with a name, and its names in UTF-8 (RFC 7578 §4.2)."
             )
         }
-        let encoding = head["Content-Transfer-Encoding"]?.lowercased()
+        let encoding = head["Content-Transfer-Encoding"]?.lowercasedASCII()
         guard encoding.map(["7bit", "8bit", "binary"].contains) ?? true else {
             throw UploadError(.invalidRequest, "Content-Transfer-Encoding is not allowed in a form (RFC 7578 §4.7).")
         }
@@ -94,6 +94,13 @@ struct FormUpload {
         }
         fieldBytes += name.utf8.count + bytes.count
         if let index = outcome.fields.firstIndex(where: { $0.name == name }) {
+            // Metadata cannot have both: a dictionary finds them equal.
+            guard outcome.fields[index].name.isExactly(name) else {
+                throw UploadError(
+                    .invalidRequest,
+                    "The names of two text fields differ only in their Unicode form; use another name for one of them."
+                )
+            }
             outcome.fields[index].value = text
         } else {
             outcome.fields.append((name, text))

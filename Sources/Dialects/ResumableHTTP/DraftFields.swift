@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 
 /// Request fields of the draft, and fields of RFC 9110 that describe content.
@@ -33,7 +34,7 @@ enum DraftFields {
     /// Refuses content with a coding: the media would be served without the name of the coding and could not be
     /// decoded.
     static func requirePlainContent(_ fields: HTTPFields) throws(UploadProblem) {
-        guard fields.list("Content-Encoding").contains(where: { $0.lowercased() != "identity" }) else { return }
+        guard fields.list("Content-Encoding").contains(where: { $0.lowercasedASCII() != "identity" }) else { return }
         var problem = UploadProblem(415, "unsupported_media_type", "Send the content without Content-Encoding.")
         // RFC 9110 §12.5.3
         problem.fields["Accept-Encoding"] = "identity"

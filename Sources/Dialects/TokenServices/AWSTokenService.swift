@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 package import ObjectGrants
 internal import Signing
@@ -23,7 +24,7 @@ package enum AWSTokenService {
         guard let version = left.take("Version"), version == Self.version else {
             throw TokenRefusal(400, "InvalidAction", "`Version` must be \(Self.version).")
         }
-        left.drop { $0.lowercased().hasPrefix("x-amz-") || signatureParameters.contains($0) }
+        left.drop { $0.lowercasedASCII().hasPrefix("x-amz-") || signatureParameters.contains($0) }
         let request: TokenRequest
         switch action {
         case "AssumeRole":

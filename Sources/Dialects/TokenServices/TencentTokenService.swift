@@ -74,7 +74,7 @@ package enum TencentTokenService {
     /// - Throws: `InvalidParameter.ParamError`.
     package static func parameters(json: [UInt8]) throws(TokenRefusal) -> [(name: String, value: String)] {
         if json.isEmpty { return [] }
-        let members: [String: JSONValue]
+        let members: JSONMembers
         do throws(PolicyDocument.Failure) {
             members = try PolicyDocument.members(of: json)
         } catch {

@@ -3,7 +3,7 @@ internal import Digests
 
 /// Consumes the parameters of a request one by one; the remaining ones are unknown.
 struct TokenParameters {
-    private var values: [String: String] = [:]
+    private var values = ExactNames<String>()
     /// The first repeated name.
     let repeated: String?
 

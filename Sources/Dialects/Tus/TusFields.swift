@@ -102,7 +102,7 @@ enum TusChecksum {
     private static func checksum(of request: Request) throws(TusFailure) -> DigestExpectation? {
         let fields = request.head.fields
         if let digest = try expected(by: fields) { return .known(digest) }
-        guard fields.list("Trailer").contains(where: { $0.lowercased() == "upload-checksum" }) else { return nil }
+        guard fields.list("Trailer").contains(where: { $0.lowercasedASCII() == "upload-checksum" }) else { return nil }
         let body = request.body
         return .atEnd { () throws(UploadError) in
             do throws(TusFailure) {

@@ -98,7 +98,7 @@ package struct TusHandler: RequestHandler {
 
     private static func overriding(_ head: RequestHead) -> HTTPMethod? {
         guard let override = head.fields["X-HTTP-Method-Override"], !override.isEmpty else { return nil }
-        return HTTPMethod(rawValue: override.uppercased())
+        return HTTPMethod(rawValue: override.uppercasedASCII())
     }
 
     private func refusal(_ failure: TusFailure, for method: HTTPMethod) -> Response {

@@ -1,3 +1,4 @@
+internal import Bytes
 package import Foundation
 package import UploadModel
 
@@ -20,6 +21,11 @@ package struct CodedRecord<Content: Sendable & Codable>: Sendable {
         self.content = content
     }
 
+    /// Whether the content is the same, byte by byte: `==` finds canonically equivalent texts equal.
+    package func has(_ content: Content) -> Bool where Content: Equatable {
+        content == self.content && Self.text(content, .sortedKeys).isExactly(Self.text(self.content, .sortedKeys))
+    }
+
     /// The record with this content, for `DialectRecords.replace`.
     package func replaced(by content: Content, until end: Date?) -> CodedRecord {
         var copy = self
@@ -36,8 +42,10 @@ package struct CodedRecord<Content: Sendable & Codable>: Sendable {
         return copy
     }
 
-    private static func text(_ content: Content) -> String {
+    private static func text(_ content: Content, _ formatting: JSONEncoder.OutputFormatting = []) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = formatting
         // Texts, numbers and flags always encode.
-        String(decoding: (try? JSONEncoder().encode(content)) ?? Data(), as: UTF8.self)
+        return String(decoding: (try? encoder.encode(content)) ?? Data(), as: UTF8.self)
     }
 }

@@ -1,7 +1,9 @@
+internal import Bytes
+
 /// Media types of the extensions that apps upload, for limits on media types.
 package enum MediaTypes {
     /// `nil` for an unknown extension.
-    package static func type(ofExtension suffix: String) -> String? { known[suffix.lowercased()] }
+    package static func type(ofExtension suffix: String) -> String? { known[suffix.lowercasedASCII()] }
 
     private static let known = [
         "3gp": "video/3gpp", "asf": "video/x-ms-asf", "avi": "video/x-msvideo", "flv": "video/x-flv",

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Signing
 
 /// The names of actions in each vendor's policies, and what they allow.
@@ -8,7 +9,7 @@ enum ActionNames {
     /// The actions that a name in a policy matches; `nil` if it matches none.
     static func actions(named name: String, in vendor: Vendor) -> Set<ObjectAction>? {
         if name == "*" { return Set(ObjectAction.allCases) }
-        let lowercased = name.lowercased()
+        let lowercased = name.lowercasedASCII()
         if vendor == .aliyun, lowercased.hasPrefix(vodPrefix) {
             return actions(like: lowercased.dropFirst(vodPrefix.count), in: vod)
         }
@@ -22,7 +23,7 @@ enum ActionNames {
         in table: [String: Set<ObjectAction>]
     ) -> Set<ObjectAction>? {
         let pattern = WildcardPattern(String(pattern))
-        let found = table.filter { pattern.matches($0.key.lowercased()) }.values
+        let found = table.filter { pattern.matches($0.key.lowercasedASCII()) }.values
         return found.isEmpty ? nil : found.reduce(into: []) { $0.formUnion($1) }
     }
 

@@ -113,7 +113,7 @@ extension ObjectGrant {
         let names = grammar.names
         let allow = grammar.effects.first { $0.value == .allow }?.key ?? ""
         let statements = statements(for: vendor, region: region).map { statement in
-            var members: [String: JSONValue] = [
+            var members: JSONMembers = [
                 names.effect: .string(allow),
                 names.action: .array(statement.actions.map { .string($0) }),
                 names.resource: .array([.string(statement.resource)]),

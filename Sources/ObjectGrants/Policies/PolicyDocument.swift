@@ -8,7 +8,7 @@ package enum PolicyDocument {
     }
 
     /// The members of the object in `json`; no object in it may have duplicate names.
-    package static func members(of json: [UInt8]) throws(Failure) -> [String: JSONValue] {
+    package static func members(of json: [UInt8]) throws(Failure) -> JSONMembers {
         guard let members = JSONValue(json: json)?.members,
             let repeated = JSONNames.repeated(in: json)
         else { throw Failure(reason: "must be a JSON object") }

@@ -1,3 +1,4 @@
+internal import Bytes
 package import Signing
 
 /// The text fields of a form that uploads a file to a bucket.
@@ -14,7 +15,7 @@ package struct PostForm: Sendable, Equatable {
     package let fields: [Field]
     /// The vendor of the form.
     package let vendor: Vendor
-    private let values: [String: String]
+    private let values: ExactNames<String>
 
     /// The form with these fields.
     ///
@@ -35,9 +36,9 @@ package struct PostForm: Sendable, Equatable {
             ]
         )
         var expanded: [Field] = []
-        var values: [String: String] = [:]
+        var values = ExactNames<String>()
         for (name, value) in fields {
-            let lowercased = name.lowercased()
+            let lowercased = name.lowercasedASCII()
             let hasVariables = lowercased == "key" || vendor == .aws && !Self.isLiteral(lowercased)
             let value = hasVariables ? value.replacing("${filename}", with: lastComponent) : value
             guard values.updateValue(value, forKey: lowercased) == nil else {
@@ -50,7 +51,7 @@ package struct PostForm: Sendable, Equatable {
         self.values = values
     }
 
-    package subscript(_ name: String) -> String? { values[name.lowercased()] }
+    package subscript(_ name: String) -> String? { values[name.lowercasedASCII()] }
 
     /// Whether a field stays unchanged, because it is signed or the signature.
     private static func isLiteral(_ name: String) -> Bool { name == "policy" || name == "x-amz-signature" }

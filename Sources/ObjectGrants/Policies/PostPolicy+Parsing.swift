@@ -17,7 +17,7 @@ extension PostPolicy {
             throw .malformed("The policy must have at most \(Self.maximumByteCount) bytes.")
         }
         guard let json = Base64.decode(base64) else { throw .malformed("The policy must be in Base64.") }
-        var members: [String: JSONValue]
+        var members: JSONMembers
         do throws(PolicyDocument.Failure) {
             members = try PolicyDocument.members(of: json)
         } catch {
@@ -45,7 +45,7 @@ extension PostPolicy {
                     rules.append(Self.rule(name, .equal(text)))
                 }
             case .array(let parts):
-                if case .string(let name)? = parts.first, name.lowercased() == "content-length-range" {
+                if case .string(let name)? = parts.first, name.lowercasedASCII() == "content-length-range" {
                     guard parts.count == 3, let range = Self.range(parts[1], parts[2]) else { throw problem }
                     // All conditions must be met, so the intersection of the ranges is allowed.
                     let before = lengths ?? range
@@ -70,7 +70,7 @@ extension PostPolicy {
             field.count > 1, field.hasPrefix("$")
         else { return nil }
         let name = String(field.dropFirst())
-        switch (operation.lowercased(), parts[2]) {
+        switch (operation.lowercasedASCII(), parts[2]) {
         case ("eq", .string(let value)): return rule(name, .equal(value))
         case ("starts-with", .string(let value)): return rule(name, .startsWith(value))
         case ("in", .array) where vendor == .aliyun: return parts[2].texts.map { rule(name, .oneOf($0)) }
@@ -80,7 +80,7 @@ extension PostPolicy {
     }
 
     private static func rule(_ name: String, _ condition: Condition) -> Rule {
-        let field = name.lowercased()
+        let field = name.lowercasedASCII()
         let (operation, values, isList): (String, [String], Bool) =
             switch condition {
             case .equal(let value): ("eq", [value], false)

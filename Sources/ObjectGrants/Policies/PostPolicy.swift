@@ -49,18 +49,20 @@ package struct PostPolicy: Sendable, Equatable {
     package func check(_ form: PostForm, bucket: String, at now: Date) throws(PostPolicyProblem) {
         guard now < expiresAt else { throw .expired }
         for rule in rules where !isMet(rule, by: form, bucket: bucket) { throw .conditionFailed(rule.text) }
-        let covered = Set(rules.map(\.field))
-        for name in demanded where !covered.contains(name) { throw .fieldNotCovered(name) }
+        let covered = Set(rules.map { ExactText($0.field) })
+        for name in demanded where !covered.contains(ExactText(name)) { throw .fieldNotCovered(name) }
         for field in form.fields {
-            let name = field.name.lowercased()
-            guard covered.contains(name) || isExempt(name, in: form) else { throw .fieldNotCovered(field.name) }
+            let name = field.name.lowercasedASCII()
+            guard covered.contains(ExactText(name)) || isExempt(name, in: form) else {
+                throw .fieldNotCovered(field.name)
+            }
         }
     }
 
     /// Whether the policy has any condition on a field; case-insensitive.
     package func hasCondition(for field: String) -> Bool {
-        let field = field.lowercased()
-        return rules.contains { $0.field == field }
+        let field = field.lowercasedASCII()
+        return rules.contains { $0.field.isExactly(field) }
     }
 
     /// Checks the size of the file against the policy.
@@ -85,7 +87,7 @@ package struct PostPolicy: Sendable, Equatable {
         default: value = form[rule.field] ?? ""
         }
         switch rule.condition {
-        case .equal(let expected): return value.utf8.elementsEqual(expected.utf8)
+        case .equal(let expected): return value.isExactly(expected)
         case .startsWith(let prefix):
             // For S3, every element of a list of media types must begin like this.
             let isList = vendor == .aws && rule.field == "content-type"
@@ -94,8 +96,8 @@ package struct PostPolicy: Sendable, Equatable {
                 let element = isList ? element.drop { $0 == " " } : element
                 return element.utf8.starts(with: prefix.utf8)
             }
-        case .oneOf(let allowed): return allowed.contains { $0.utf8.elementsEqual(value.utf8) }
-        case .noneOf(let forbidden): return !forbidden.contains { $0.utf8.elementsEqual(value.utf8) }
+        case .oneOf(let allowed): return allowed.contains { $0.isExactly(value) }
+        case .noneOf(let forbidden): return !forbidden.contains { $0.isExactly(value) }
         }
     }
 

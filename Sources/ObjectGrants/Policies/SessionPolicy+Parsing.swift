@@ -11,7 +11,7 @@ extension SessionPolicy {
         guard json.utf8.count <= Self.maximumByteCount else {
             throw PolicyProblem(.tooLong, "", "The policy must have at most \(Self.maximumByteCount) bytes.")
         }
-        let members: [String: JSONValue]
+        let members: JSONMembers
         do throws(PolicyDocument.Failure) {
             members = try PolicyDocument.members(of: Array(json.utf8))
         } catch {
@@ -32,7 +32,7 @@ private struct PolicyReader {
         grammar = .of(vendor)
     }
 
-    func statements(of document: [String: JSONValue]) throws(PolicyProblem) -> [SessionPolicy.Statement] {
+    func statements(of document: JSONMembers) throws(PolicyProblem) -> [SessionPolicy.Statement] {
         let names = grammar.names
         try check(document, known: [names.version, names.statement], remarks: grammar.remarks.document, path: "")
         guard document[names.version] == .string(grammar.version) else {
@@ -61,7 +61,7 @@ private struct PolicyReader {
     }
 
     private func statement(
-        _ members: [String: JSONValue],
+        _ members: JSONMembers,
         path: String
     ) throws(PolicyProblem) -> SessionPolicy.Statement {
         let names = grammar.names
@@ -143,7 +143,7 @@ private struct PolicyReader {
         _ value: JSONValue,
         path: String
     ) throws(PolicyProblem) -> PolicyCondition {
-        guard let key = grammar.conditionKeys[name.lowercased()] else {
+        guard let key = grammar.conditionKeys[name.lowercasedASCII()] else {
             let known = grammar.conditionKeys.keys.sorted().map { "`\($0)`" }.joined(separator: ", ")
             throw PolicyProblem(
                 .unsupported,
@@ -188,7 +188,7 @@ private struct PolicyReader {
     }
 
     private func check(
-        _ members: [String: JSONValue],
+        _ members: JSONMembers,
         known: Set<String>,
         remarks: Set<String>,
         path: String

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import HTTPClient
 internal import HTTPWire
@@ -163,7 +164,7 @@ extension S3Client {
             var request = S3Request(method: "GET", bucket: bucket)
             request.query = [SigningField("uploads", ""), SigningField("prefix", key)] + markers
             let document = try await ask(request, for: "ListMultipartUploadsResult")
-            ids += document.all("Upload").filter { $0["Key"] == key }.compactMap { $0["UploadId"] }
+            ids += document.all("Upload").filter { $0["Key"]?.isExactly(key) ?? false }.compactMap { $0["UploadId"] }
             guard ids.count <= Self.mostParts else { throw S3Failure.endlessList }
             let last = markers
             markers = []

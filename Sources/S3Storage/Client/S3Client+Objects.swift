@@ -160,11 +160,11 @@ extension S3Client {
             // Truncated, or not from a store.
             throw S3Failure(.away, "the response of the store is not XML", status: response.status)
         }
-        guard document.name == name else {
+        guard document.name.text.isExactly(name) else {
             if document.name == "Error" { throw S3Failure(status: response.status, body: response.body) }
             throw S3Failure(
                 .refused,
-                "the store responded with the document \(document.name.prefix(40))",
+                "the store responded with the document \(document.name.text.prefix(40))",
                 status: response.status
             )
         }

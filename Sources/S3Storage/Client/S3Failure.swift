@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPClient
 internal import UploadModel
 internal import XMLText

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Digests
 
 /// Verifies requests that are signed for Tencent Cloud COS, in `Authorization` or in the query.
@@ -189,7 +190,7 @@ package struct COSVerifier: Sendable {
         let name = "x-cos-security-token"
         guard let header = try headers.single(name) else { return try request.query.optional(name) }
         guard let parameter = try request.query.optional(name) else { return header }
-        guard parameter == header else { throw .duplicate(name) }
+        guard parameter.isExactly(header) else { throw .duplicate(name) }
         return header
     }
 

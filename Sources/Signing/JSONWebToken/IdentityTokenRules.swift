@@ -36,7 +36,7 @@ package struct IdentityTokenRules: Sendable {
         package let subject: String
         /// The one of the token's audiences that is trusted.
         package let audience: String
-        package let claims: [String: JSONValue]
+        package let claims: JSONMembers
     }
 
     /// What every valid token has, in Unix seconds.
@@ -56,7 +56,7 @@ package struct IdentityTokenRules: Sendable {
     }
 
     /// Whether `token` claims to be from this issuer, so that its keys are needed.
-    package func areMeant(by token: JSONWebToken) -> Bool { Self.text("iss", token) == issuer }
+    package func areMeant(by token: JSONWebToken) -> Bool { Self.text("iss", token)?.isExactly(issuer) ?? false }
 
     /// Verifies a token of a user.
     ///

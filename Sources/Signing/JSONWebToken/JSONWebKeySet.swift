@@ -83,7 +83,9 @@ package struct JSONWebKeySet: Sendable {
     /// The keys that may have signed `token`: the key with its `kid`, or without `kid` all keys for its algorithm.
     package func keys(for token: JSONWebToken) -> [JSONWebKey] {
         keys.filter { key in
-            key.algorithms.contains(token.algorithm) && (isForAnyID || token.keyID == nil || key.id == token.keyID)
+            guard key.algorithms.contains(token.algorithm) else { return false }
+            guard !isForAnyID, let id = token.keyID else { return true }
+            return key.id?.isExactly(id) ?? false
         }
     }
 }

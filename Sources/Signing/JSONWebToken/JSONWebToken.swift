@@ -31,7 +31,7 @@ package struct JSONWebToken: Sendable {
     /// The key id (`kid`).
     package let keyID: String?
     /// The claims by name.
-    package let claims: [String: JSONValue]
+    package let claims: JSONMembers
     private let message: [UInt8]
     private let signature: [UInt8]
 
@@ -76,13 +76,13 @@ package struct JSONWebToken: Sendable {
     private static func isAccessOrIdentity(_ type: JSONValue?) -> Bool {
         guard let type else { return true }
         guard case .string(let name) = type else { return false }
-        let lower = name.lowercased()
+        let lower = name.lowercasedASCII()
         let prefix = "application/"
         return ["jwt", "at+jwt"].contains(lower.hasPrefix(prefix) ? String(lower.dropFirst(prefix.count)) : lower)
     }
 
     /// An object without repeated names, so that every parser reads the same values (RFC 7519 §4).
-    private static func object(_ part: Substring) -> [String: JSONValue]? {
+    private static func object(_ part: Substring) -> JSONMembers? {
         guard let json = Base64.decodeURLSafe(part),
             let members = JSONValue(json: json)?.members,
             JSONNames.areUnique(in: json)

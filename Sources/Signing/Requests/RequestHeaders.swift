@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// Headers by lower-case name.
 struct RequestHeaders {
     private let fields: [String: [String]]
@@ -31,7 +33,7 @@ struct RequestHeaders {
 extension [SigningField] {
     /// The value of a parameter that must not be repeated.
     func optional(_ name: String) throws(RequestSignatureFailure) -> String? {
-        let values = filter { $0.name == name }
+        let values = filter { $0.name.isExactly(name) }
         guard values.count <= 1 else { throw .duplicate(name) }
         return values.first?.value
     }

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Digests
 
 /// Credentials that sign requests to AWS, OSS, COS and compatible stores.
@@ -43,7 +44,7 @@ extension SigningCredentials {
         isSigned: Bool,
         token: String?
     ) throws(RequestSignatureFailure) {
-        guard accessKeyID.utf8.elementsEqual(other.utf8), isSigned else { throw .wrongSignature }
+        guard accessKeyID.isExactly(other), isSigned else { throw .wrongSignature }
         switch (sessionToken, token) {
         case (nil, nil): break
         case (let wanted?, let token?) where constantTimeEquals(wanted.utf8, token.utf8): break

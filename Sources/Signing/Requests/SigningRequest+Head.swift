@@ -1,3 +1,4 @@
+internal import Bytes
 package import HTTPWire
 
 extension SigningRequest {
@@ -11,7 +12,7 @@ extension SigningRequest {
         let headers = head.fields.entries.indices.compactMap { index -> SigningField? in
             let name = head.fields.name(at: index)
             let value = head.fields.value(at: index)
-            switch name.lowercased() {
+            switch name.lowercasedASCII() {
             case "host" where authority != nil: return nil
             // As clients without credentials send it.
             case "authorization" where value.isEmpty: return nil

@@ -3,12 +3,7 @@ internal import Bytes
 /// Normalisation of text before it is signed.
 enum SigningText {
     /// ASCII letters in lower case, everything else unchanged.
-    static func lowercased(_ text: String) -> String {
-        String(
-            decoding: text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 },
-            as: UTF8.self
-        )
-    }
+    static func lowercased(_ text: String) -> String { text.lowercasedASCII() }
 
     /// Without leading and trailing spaces and tabs.
     static func trimmed(_ text: some StringProtocol) -> String {

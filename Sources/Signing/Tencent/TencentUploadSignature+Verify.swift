@@ -11,7 +11,7 @@ extension TencentUploadSignature {
         /// The decoded pairs of `original` in order, without repeated names.
         package let fields: [Field]
 
-        package subscript(name: String) -> String? { fields.first { $0.name == name }?.value }
+        package subscript(name: String) -> String? { fields.first { $0.name.isExactly(name) }?.value }
     }
 
     /// An authentic signature that is valid now.
@@ -38,7 +38,7 @@ extension TencentUploadSignature {
                 let value = FormEncoding.decode(pair[(equals + 1)...]),
                 !name.isEmpty
             else { throw .malformed }
-            guard !fields.contains(where: { $0.name == name }) else { throw .duplicateParameter(name) }
+            guard !fields.contains(where: { $0.name.isExactly(name) }) else { throw .duplicateParameter(name) }
             fields.append(Field(name: name, value: value))
         }
         return Parsed(code: Array(bytes.prefix(codeByteCount)), original: original, fields: fields)

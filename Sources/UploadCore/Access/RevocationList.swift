@@ -1,3 +1,4 @@
+internal import Bytes
 package import Foundation
 internal import Synchronization
 package import UploadModel

@@ -1,3 +1,4 @@
+internal import Bytes
 package import UploadModel
 
 /// User metadata of objects: fields that are returned with them.
@@ -10,7 +11,7 @@ extension ObjectAttributes {
     /// What the client did not send is not added: readers of a public object would see it.
     mutating func agree(with metadata: [String: String]) {
         for (name, value) in metadata {
-            let field = Self.userPrefix + name.lowercased()
+            let field = Self.userPrefix + name.lowercasedASCII()
             guard headers[field] != nil else { continue }
             headers[field] = MetadataText.isName(value) ? value : nil
         }
@@ -19,14 +20,14 @@ extension ObjectAttributes {
         }
         guard metadata["filename"] ?? metadata["name"] != nil else { return }
         // It may name the file otherwise.
-        if headers["content-disposition"]?.lowercased().contains("filename") == true {
+        if headers["content-disposition"]?.lowercasedASCII().contains("filename") == true {
             headers["content-disposition"] = nil
         }
     }
 
     /// Keeps of the client's fields only those that the app has, with the app's values.
     mutating func replaceMetadata(by metadata: [String: String]) {
-        let kept = Set(metadata.keys.map { Self.userPrefix + $0.lowercased() })
+        let kept = Set(metadata.keys.map { Self.userPrefix + $0.lowercasedASCII() })
         headers = headers.filter { !$0.key.hasPrefix(Self.userPrefix) || kept.contains($0.key) }
         agree(with: metadata)
     }

@@ -303,7 +303,7 @@ package final class PartService: Sendable {
         let all = Dictionary(uniqueKeysWithValues: try await lifecycle.allParts(of: id).map { ($0.number, $0) })
         var parts: [PartRecord] = []
         for name in named {
-            guard let part = all[name.number], part.entityTag == name.entityTag.lowercased(),
+            guard let part = all[name.number], part.entityTag == name.entityTag.lowercasedASCII(),
                 name.checksum == nil || name.checksum == part.checksum
             else {
                 throw UploadError.invalidParts(

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import Synchronization
 package import UploadModel
@@ -205,7 +206,7 @@ extension UploadService {
             for name in names { metadata.values[name] = nil }
         }
         // Fields of objects have their names in lower case.
-        if new.object != nil { for name in grant.metadata.keys { metadata.values[name.lowercased()] = nil } }
+        if new.object != nil { for name in grant.metadata.keys { metadata.values[name.lowercasedASCII()] = nil } }
         metadata.values.replace(with: grant.metadata)
         try MetadataText.check(metadata.values)
         // A partial upload is no file; metadata of the file comes with the final upload.

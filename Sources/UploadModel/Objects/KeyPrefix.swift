@@ -28,7 +28,7 @@ package struct KeyPrefix: Sendable, Equatable {
                 UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "~"),
                 UInt8(ascii: ".") where !isDots:
                 text.unicodeScalars.append(Unicode.Scalar(byte))
-            default: text += "%" + Hexadecimal.encode([byte]).uppercased()
+            default: text += "%" + Hexadecimal.encode([byte]).uppercasedASCII()
             }
         }
         self.init(text + "/")

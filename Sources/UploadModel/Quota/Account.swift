@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// An account whose usage is counted: an app user, or an API key with everything that it admitted.
 package struct Account: Hashable, Sendable {
     package enum Kind: String, Sendable, CaseIterable {

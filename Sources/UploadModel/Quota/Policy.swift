@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 
 /// Limits of an account; `nil` and empty lists mean no limit.
@@ -56,7 +57,7 @@ extension Policy {
         let suffix = written.lowercased()
         // Lowercasing turns the kelvin sign (U+212A) into the letter k, which is shorter; such a name must not match.
         let isSameLength = written.utf8.count == suffix.utf8.count
-        guard isSameLength, extensions.contains(where: { $0.utf8.elementsEqual(suffix.utf8) }) else {
+        guard isSameLength, extensions.contains(where: { $0.isExactly(suffix) }) else {
             let allowed = extensions.map { "." + $0 }.joined(separator: ", ")
             throw UploadError(
                 .contentTypeRefused,
@@ -81,14 +82,28 @@ package enum MediaTypePattern {
 
     /// The type without parameters, in lower case; `nil` for text that is not one media type.
     ///
+    /// It is read byte by byte: the kelvin sign is no K, and the Greek question mark no semicolon.
     /// Of a list, even behind a parameter, browsers take the last type (WHATWG Fetch, "extract a MIME type").
     package static func essence(of contentType: String?) -> String? {
-        guard let contentType, !isList(contentType),
-            let essence = contentType.split(separator: ";", omittingEmptySubsequences: false).first
-        else { return nil }
-        let wanted = essence.trimmingCharacters(in: .whitespaces).lowercased()
-        let parts = wanted.split(separator: "/", omittingEmptySubsequences: false)
-        return parts.count == 2 && parts.allSatisfy { !$0.isEmpty } ? wanted : nil
+        guard let contentType, !isList(contentType) else { return nil }
+        var essence = contentType.utf8.prefix { $0 != UInt8(ascii: ";") }
+        while let first = essence.first, isSpace(first) { essence = essence.dropFirst() }
+        while let last = essence.last, isSpace(last) { essence = essence.dropLast() }
+        let parts = essence.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty && $0.allSatisfy(isInToken) }) else { return nil }
+        return Substring(essence).lowercasedASCII()
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+    /// RFC 9110 §5.6.2.
+    private static func isInToken(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
     }
 
     /// Whether there is a comma outside of quotes.
@@ -112,7 +127,7 @@ package enum MediaTypePattern {
     /// - Returns: `nil` if no type is in both.
     package static func common(_ one: [String], _ other: [String]) -> [String]? {
         if one.isEmpty || other.isEmpty { return one + other }
-        func covers(_ wide: String, _ narrow: String) -> Bool { matches(narrow.lowercased(), [wide]) }
+        func covers(_ wide: String, _ narrow: String) -> Bool { matches(narrow.lowercasedASCII(), [wide]) }
         let narrow = one.filter { pattern in other.contains { covers($0, pattern) } }
         let rest = other.filter { pattern in one.contains { covers($0, pattern) } && !narrow.contains(pattern) }
         return narrow.isEmpty && rest.isEmpty ? nil : narrow + rest
@@ -125,8 +140,8 @@ package enum MediaTypePattern {
     package static func matches(_ essence: String, _ allowed: [String]) -> Bool {
         let type = essence.prefix { $0 != "/" }
         return allowed.contains { pattern in
-            let pattern = pattern.lowercased()
-            return pattern == essence || pattern == "\(type)/*" || pattern == "*/*"
+            let pattern = pattern.lowercasedASCII()
+            return pattern.isExactly(essence) || pattern.isExactly("\(type)/*") || pattern.isExactly("*/*")
         }
     }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Callbacks as clients name them", .timeLimit(.minutes(10)))
 struct UploadCallbackTests {
-    private func parse(_ json: String, _ variables: [String: String] = [:]) throws(ObjectError) -> UploadCallback {
+    private func parse(_ json: String, _ variables: ExactNames<String> = [:]) throws(ObjectError) -> UploadCallback {
         try UploadCallback(Base64.encode(json.utf8), variables: variables)
     }
 

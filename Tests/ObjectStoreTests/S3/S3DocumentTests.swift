@@ -125,6 +125,117 @@ struct S3DocumentTests {
         }
     }
 
+    /// Documents that are accepted, each by the name of what reads it.
+    private static let documents: [(read: @Sendable ([UInt8]) throws(ObjectError) -> Void, text: String)] = [
+        (
+            { bytes throws(ObjectError) in _ = try CompletedPart.list(document: bytes) },
+            "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>a</ETag>"
+                + "<ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part></CompleteMultipartUpload>"
+        ),
+        (
+            { bytes throws(ObjectError) in _ = try ObjectDeletion(document: bytes) },
+            "<Delete><Quiet>true</Quiet><Object><Key>a</Key><VersionId>null</VersionId><ETag>x</ETag></Object></Delete>"
+        ),
+        (
+            { bytes throws(ObjectError) in _ = try ObjectTagging.tags(document: bytes) },
+            "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>"
+        ),
+        (
+            { bytes throws(ObjectError) in _ = try BucketCORS(document: bytes) },
+            "<CORSConfiguration><CORSRule><ID>a</ID><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod>"
+                + "<AllowedHeader>*</AllowedHeader><ExposeHeader>ETag</ExposeHeader><MaxAgeSeconds>1</MaxAgeSeconds>"
+                + "</CORSRule></CORSConfiguration>"
+        ),
+        (
+            { bytes throws(ObjectError) in _ = try BucketLifecycle(document: bytes) },
+            "<LifecycleConfiguration><Rule><ID>a</ID><Status>Enabled</Status><Filter><And><Prefix>p</Prefix>"
+                + "<Tag><Key>k</Key><Value>v</Value></Tag><ObjectSizeGreaterThan>1</ObjectSizeGreaterThan></And></Filter>"
+                + "<Expiration><Days>1</Days></Expiration><AbortIncompleteMultipartUpload>"
+                + "<DaysAfterInitiation>1</DaysAfterInitiation></AbortIncompleteMultipartUpload></Rule>"
+                + "</LifecycleConfiguration>"
+        ),
+        (
+            { bytes throws(ObjectError) in _ = try BucketDocuments.location(document: bytes) },
+            "<CreateBucketConfiguration><LocationConstraint>a</LocationConstraint><StorageClass>Standard</StorageClass>"
+                + "</CreateBucketConfiguration>"
+        ),
+    ]
+
+    /// Those that may occur several times; a rule, a key or a part itself may be refused for another reason then.
+    private static let severalTimes: Set = [
+        "Part", "Object", "Tag", "CORSRule", "AllowedOrigin", "AllowedMethod", "AllowedHeader", "ExposeHeader", "Rule",
+    ]
+
+    @Test("an element that may occur once does not occur twice, and its name is compared by its bytes")
+    func once() throws {
+        var checked = 0
+        for (read, text) in Self.documents {
+            #expect(throws: Never.self) { try read(Array(text.utf8)) }
+            for name in Set(text.matches(of: /<([A-Za-z0-9]+)>/).map { String($0.1) }) {
+                let whole = try Regex("<\(name)>.*</\(name)>")
+                guard !Self.severalTimes.contains(name), let range = text.firstRange(of: whole) else { continue }
+                checked += 1
+                let element = String(text[range])
+                let twice = text.replacingCharacters(in: range, with: element + element)
+                let code = s3Code { () throws(ObjectError) in try read(Array(twice.utf8)) }
+                #expect(code == .malformedXML, "\(name) in \(text)")
+            }
+            // A kelvin sign, or an accent, makes another name.
+            let names = ["Key", "ETag", "AllowedOrigin", "LocationConstraint"].filter { text.contains("<\($0)>") }
+            let name = try #require(names.first)
+            let other = name == "Key" ? "\u{212A}ey" : name + "\u{301}"
+            let changed = text.replacing("\(name)>", with: "\(other)>")
+            #expect(changed.contains(other))
+            #expect(s3Code { () throws(ObjectError) in try read(Array(changed.utf8)) } == .malformedXML, "\(changed)")
+        }
+        #expect(checked > 30)
+    }
+
+    @Test("what two elements of a lifecycle rule would say together is said once")
+    func lifecycleTwice() {
+        func code(_ rest: String) -> ObjectErrorCode? {
+            let rule = "<Rule><Status>Enabled</Status>\(rest)</Rule>"
+            let document = Array("<LifecycleConfiguration>\(rule)</LifecycleConfiguration>".utf8)
+            return s3Code { () throws(ObjectError) in try BucketLifecycle(document: document) }
+        }
+        let tag = "<Tag><Key>k</Key><Value>v</Value></Tag>"
+        let expiration = "<Expiration><Days>1</Days></Expiration>"
+        #expect(code("<Filter><And>\(tag)<Prefix>a</Prefix></And></Filter>\(expiration)") == nil)
+        for filter in [
+            "<Filter><And>\(tag)</And><Prefix>a</Prefix></Filter>",
+            "<Prefix>a</Prefix><Filter><Prefix>b</Prefix></Filter>",
+            "<Filter><Prefix>a</Prefix></Filter><Filter><Prefix>b</Prefix></Filter>",
+        ] {
+            #expect(code(filter + expiration) == .malformedXML, "\(filter)")
+        }
+        #expect(code("<Filter><And>\(tag)\(tag)</And></Filter>\(expiration)") == .invalidRequest)
+        #expect(code("<Expiration><Days>1</Days><Date>2026-01-02T00:00:00Z</Date></Expiration>") == .malformedXML)
+        let aborts = ["Incomplete": "DaysAfterInitiation", "": "Days"].map { name, days in
+            "<Abort\(name)MultipartUpload><\(days)>1</\(days)></Abort\(name)MultipartUpload>"
+        }
+        #expect(code(aborts.joined()) == .malformedXML && code(aborts[0]) == nil)
+        let ids = ["\u{E9}", "e\u{301}"].map { "<Rule><ID>\($0)</ID><Status>Enabled</Status>\(expiration)</Rule>" }
+        for (list, expected) in [(ids, nil), ([ids[0], ids[0]], ObjectErrorCode.invalidArgument)] {
+            let document = Array("<LifecycleConfiguration>\(list.joined())</LifecycleConfiguration>".utf8)
+            #expect(s3Code { () throws(ObjectError) in try BucketLifecycle(document: document) } == expected)
+        }
+    }
+
+    @Test("a checksum that cannot be checked is refused")
+    func otherChecksums() throws {
+        let part = try #require(
+            try completion(
+                "<Part><PartNumber>7</PartNumber><ETag>a</ETag><ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part>"
+            )
+            .first
+        )
+        #expect(try part.checksum(by: .crc32) == [0, 0, 0, 0])
+        #expect(s3Code { () throws(ObjectError) in try part.checksum(by: .sha256) } == .badDigest)
+        #expect(s3Code { () throws(ObjectError) in try part.checksum(by: nil) } == .invalidPart)
+        let bare = try #require(try completion("<Part><PartNumber>7</PartNumber><ETag>a</ETag></Part>").first)
+        for algorithm in [nil, ObjectChecksum.Algorithm.sha1] { #expect(try bare.checksum(by: algorithm) == nil) }
+    }
+
     @Test("tags")
     func tags() throws {
         let tags = ["k 1": "v&<1>", "日": ""]

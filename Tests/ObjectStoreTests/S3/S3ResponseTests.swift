@@ -18,7 +18,7 @@ struct S3ResponseTests {
         let text = String(decoding: bytes, as: UTF8.self)
         #expect(text.hasPrefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<\(root)"))
         let node = try #require(XMLNode.parse(bytes), "\(text)")
-        #expect(node.name == root)
+        #expect(node.name.text == root)
         return node
     }
 

@@ -290,7 +290,7 @@ struct TokenServiceTests {
             ("GetFederationToken", Self.federation),
         ] {
             let root = try response(parameters)
-            #expect(root.name == name + "Response")
+            #expect(root.name.text == name + "Response")
             #expect(root.all("ResponseMetadata").first?["RequestId"] == "request-1")
             let result = try #require(root.all(name + "Result").first)
             let members = try #require(result.all("Credentials").first)

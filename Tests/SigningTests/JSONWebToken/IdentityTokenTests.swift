@@ -43,6 +43,24 @@ struct IdentityTokenTests {
         #expect(throws: Never.self) { try self.identity(["exp": "\(Self.now + 60).5"]).get() }
     }
 
+    @Test("issuers, audiences, key ids and names of claims are compared by their bytes")
+    func bytes() throws {
+        let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")
+        let rules = IdentityTokenRules(issuer: "https://\(composed).example", audiences: [composed])
+        for (issuerName, audience, isRight) in [
+            (composed, composed, true), (decomposed, composed, false), (composed, decomposed, false),
+        ] {
+            let changes = ["iss": "\"https://\(issuerName).example\"", "aud": "[\"\(audience)\"]"]
+            let token = try JSONWebToken(issuer.token(Self.claims(changes)))
+            let keys = try #require(try issuer.keys).keys(for: token)
+            let identity = try? rules.identity(in: token, keys: keys, at: Self.now)
+            #expect((identity != nil) == isRight)
+            #expect(rules.areMeant(by: token) == (issuerName.unicodeScalars.count == composed.unicodeScalars.count))
+        }
+        let token = try JSONWebToken(issuer.token(#"{"\#(composed)":1,"\#(decomposed)":2}"#))
+        #expect(token.claims[composed] == .integer(1) && token.claims[decomposed] == .integer(2))
+    }
+
     @Test("times have a leeway of exactly one minute")
     func times() throws {
         let leeway = IdentityTokenRules.leeway
@@ -60,7 +78,8 @@ struct IdentityTokenTests {
         "an invalid token is refused",
         arguments: [
             ["iss": #""https://login.example/""#], ["iss": #""https://evil.example""#], ["iss": nil], ["iss": "1"],
-            ["aud": #""other""#], ["aud": "[]"], ["aud": nil], ["aud": #""App""#], ["aud": "{}"],
+            ["aud": #""other""#], ["aud": #""app\u0301""#], ["aud": "[]"], ["aud": nil], ["aud": #""App""#],
+            ["aud": "{}"],
             ["sub": nil], ["sub": #""""#], ["sub": "1"], ["sub": "\"" + String(repeating: "a", count: 256) + "\""],
             ["exp": nil], ["exp": #""\#(now + 60)""#], ["exp": "true"], ["exp": "1e400"], ["nbf": #""soon""#],
             ["iat": "[]"],

@@ -66,7 +66,7 @@ extension ApsaraActions {
     ) throws -> ApsaraNewUpload {
         let path = url.prefix { $0 != "?" && $0 != "#" }
         let name = ApsaraFileName(path: String(path).removingPercentEncoding ?? String(path))
-        let own = metadata?["FileExtension"]?.lowercased()
+        let own = metadata?["FileExtension"]?.lowercasedASCII()
         guard let suffix = own ?? (path.split(separator: "/").count > 2 ? name.suffix : nil),
             ApsaraFileName.isSuffix(suffix)
         else {

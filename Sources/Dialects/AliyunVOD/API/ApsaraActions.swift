@@ -1,3 +1,4 @@
+internal import Bytes
 internal import CloudCalls
 internal import Foundation
 internal import HTTPWire
@@ -214,7 +215,7 @@ struct ApsaraActions: Sendable {
         guard found.content.content != nil else {
             throw AliyunCallFailure(403, "Forbidden.IllegalStatus", "The video has not been uploaded completely.")
         }
-        let formats = call.parameters.list("Formats").map { $0.lowercased() }
+        let formats = call.parameters.list("Formats").map { $0.lowercasedASCII() }
         let types = call.parameters.list("StreamType")
         let definitions = call.parameters.list("Definition")
         let type = found.content.isAudio ? "audio" : "video"

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import CloudCalls
 internal import Foundation
 internal import GatewayKit
@@ -7,11 +8,11 @@ internal import UploadModel
 ///
 /// Names that an action does not know are ignored, as the vendor does: SDKs send some that are not documented.
 struct ApsaraParameters: Sendable {
-    private let values: [String: String]
+    private let values: ExactNames<String>
 
     /// - Throws: `InvalidParameter` if a name is repeated.
     init(_ parameters: [(name: String, value: String)]) throws(AliyunCallFailure) {
-        var values: [String: String] = [:]
+        var values = ExactNames<String>()
         for (name, value) in parameters {
             guard values.updateValue(value, forKey: name) == nil else { throw .invalid(name, "must occur once") }
         }
@@ -20,7 +21,7 @@ struct ApsaraParameters: Sendable {
 
     /// - Parameter parameters: Each name once.
     init(distinct parameters: [(name: String, value: String)]) {
-        values = Dictionary(parameters.map { ($0.name, $0.value) }) { first, _ in first }
+        values = ExactNames(uniqueKeysWithValues: parameters.map { ($0.name, $0.value) })
     }
 
     /// All but the common ones, for another service.

@@ -49,7 +49,9 @@ struct ApsaraUploadReader: Sendable {
         let type = try parameters.choice("ImageType", of: ["default", "cover"])
         let name = try fileName(parameters, "OriginalFileName", isRequired: false)
         let suffix =
-            parameters["ImageExt"]?.lowercased() ?? name?.suffix.flatMap { Self.imageTypes.contains($0) ? $0 : nil }
+            parameters["ImageExt"]?.lowercasedASCII() ?? name?.suffix.flatMap {
+                Self.imageTypes.contains($0) ? $0 : nil
+            }
             ?? "png"
         guard Self.imageTypes.contains(suffix) else {
             throw .invalid("ImageExt", "must be \(Self.imageTypes.sorted().joined(separator: ", "))")
@@ -61,7 +63,7 @@ struct ApsaraUploadReader: Sendable {
         _ = try parameters.required("BusinessType")
         let type = try parameters.choice("BusinessType", of: ["watermark", "subtitle", "material"])
         let name = try fileName(parameters, "FileName", isRequired: false)
-        guard let suffix = parameters["MediaExt"]?.lowercased() ?? name?.suffix else { throw .missing("MediaExt") }
+        guard let suffix = parameters["MediaExt"]?.lowercasedASCII() ?? name?.suffix else { throw .missing("MediaExt") }
         guard ApsaraFileName.isSuffix(suffix) else {
             throw .invalid("MediaExt", "must have 1 to 16 letters and digits")
         }

@@ -223,7 +223,7 @@ struct ApsaraBroker: ApsaraService {
     /// Records status and size, as the cloud returns them, of media that was created here.
     private func learn(from answer: CloudForwarder.Reply) async {
         guard let members = JSONValue(json: answer.content)?.members else { return }
-        var returned: [[String: JSONValue]] = []
+        var returned: [JSONMembers] = []
         if case .object(let video)? = members["Video"] { returned.append(video) }
         for name in ["UploadDetails", "VideoList"] {
             guard case .array(let elements)? = members[name] else { continue }
@@ -242,7 +242,7 @@ struct ApsaraBroker: ApsaraService {
             var media = found.content
             media.status = status
             media.size = size ?? media.size
-            if media != found.content { _ = try? await records.replace(found.replaced(by: media, until: nil).record) }
+            if !found.has(media) { _ = try? await records.replace(found.replaced(by: media, until: nil).record) }
         }
     }
 }

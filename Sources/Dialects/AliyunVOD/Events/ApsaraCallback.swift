@@ -110,7 +110,7 @@ struct ApsaraUserData: Sendable, Equatable {
     }
 
     /// An object, also as text.
-    private static func object(_ value: JSONValue) -> [String: JSONValue]? {
+    private static func object(_ value: JSONValue) -> JSONMembers? {
         switch value {
         case .object(let members): return members
         case .string(let text): return members(text)
@@ -118,7 +118,7 @@ struct ApsaraUserData: Sendable, Equatable {
         }
     }
 
-    private static func members(_ text: String) -> [String: JSONValue]? {
+    private static func members(_ text: String) -> JSONMembers? {
         let json = Array(text.utf8)
         guard JSONLimits().excess(in: json) == nil,
             let members = JSONValue(json: json)?.members,

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import HTTPWire
 internal import ObjectStore
@@ -162,7 +163,7 @@ struct ApsaraLibrary: Sendable {
             media.content = ApsaraMedia.Content(
                 objectID: object.id.text,
                 size: object.size,
-                md5: object.attributes?.entityTag.flatMap { $0.utf8.count == 32 ? $0.lowercased() : nil },
+                md5: object.attributes?.entityTag.flatMap { $0.utf8.count == 32 ? $0.lowercasedASCII() : nil },
                 // Clocks of nodes differ, and events are in the order of these times.
                 storedAt: max(object.createdAt.unixMilliseconds, (found.content.content?.storedAt ?? 0) + 1),
                 turn: found.content.turn
@@ -196,7 +197,7 @@ struct ApsaraLibrary: Sendable {
         while let found = try await media(id) {
             var media = found.content
             change(&media)
-            guard media != found.content else { return media }
+            guard !found.has(media) else { return media }
             if try await records.replace(found.replaced(by: media, until: nil).record) { return media }
         }
         return nil

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import HTTPWire
 internal import UploadModel
@@ -144,7 +145,7 @@ struct ApsaraFileName: Sendable, Equatable {
             suffix = nil
             return
         }
-        let text = name[name.index(after: dot)...].lowercased()
+        let text = name[name.index(after: dot)...].lowercasedASCII()
         suffix = Self.isSuffix(text) ? text : nil
     }
 

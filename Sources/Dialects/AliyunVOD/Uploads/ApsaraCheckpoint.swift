@@ -129,7 +129,7 @@ extension ApsaraLibrary {
         }
         let new = CodedRecord(ApsaraCheckpoint.recordKind, key, checkpoint, at: now, until: end)
         if try await records.insert(new.record, at: now) { return }
-        guard let found = try await self.checkpoint(key), found.content != checkpoint else { return }
+        guard let found = try await self.checkpoint(key), !found.has(checkpoint) else { return }
         // If another report came meanwhile, that one is as new.
         _ = try await records.replace(found.replaced(by: checkpoint, until: end).record)
     }

@@ -1,3 +1,4 @@
+internal import Bytes
 package import Foundation
 package import HTTPWire
 package import ObjectGrants
@@ -165,7 +166,7 @@ package struct ObjectAuthentication: Sendable {
     private static func refuseOldSignatures(_ request: SigningRequest) throws(ObjectError) {
         let isOld =
             request.query.contains { $0.name == "AWSAccessKeyId" }
-            || request.headers.contains { $0.name.lowercased() == "authorization" && $0.value.hasPrefix("AWS ") }
+            || request.headers.contains { $0.name.lowercasedASCII() == "authorization" && $0.value.hasPrefix("AWS ") }
         if isOld { throw .unsupportedSignature }
     }
 }

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 package import ObjectGrants
 package import Signing
@@ -181,6 +182,6 @@ extension ObjectGrant {
     /// The name of the operation, such as `PutObject`.
     private static func name(_ action: ObjectAction) -> String {
         let text = "\(action)"
-        return text.prefix(1).uppercased() + text.dropFirst()
+        return text.prefix(1).uppercasedASCII() + text.dropFirst()
     }
 }

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import HTTPWire
 internal import ObjectGrants
@@ -98,10 +99,10 @@ extension RequestHead {
     /// the signature is wrong.
     fileprivate var isUnsigned: Bool {
         guard let query = try? target.queryItems().items else { return false }
-        let names = fields.entries.indices.map { fields.name(at: $0).lowercased() }
+        let names = fields.entries.indices.map { fields.name(at: $0).lowercasedASCII() }
         return !names.contains { Self.signatureFields.contains($0) || $0.hasSuffix("-security-token") }
             && !query.contains { item in
-                let name = item.name.lowercased()
+                let name = item.name.lowercasedASCII()
                 return Self.parameters.contains(name) || COSVerifier.isWhole(SigningField(item.name, item.value))
                     || ["x-amz-", "x-oss-", "x-cos-", "q-"].contains(where: name.hasPrefix)
             }

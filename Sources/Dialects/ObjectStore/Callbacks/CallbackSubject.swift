@@ -15,7 +15,7 @@ struct CallbackSubject {
     ///   - facts: Facts known only once the object is stored.
     ///   - custom: The client's own variables, by name in lower case.
     /// - Returns: The value; empty if the client did not give it.
-    func value(of variable: CallbackVariable, _ facts: CallbackFacts, _ custom: [String: String]) -> CallbackValue {
+    func value(of variable: CallbackVariable, _ facts: CallbackFacts, _ custom: ExactNames<String>) -> CallbackValue {
         switch variable {
         case .bucket: .text(name.bucket)
         case .object: .text(name.key)
@@ -65,7 +65,7 @@ extension CallbackFacts {
     init(_ upload: Upload, _ image: ImageHeader?) {
         let tag = upload.attributes?.entityTag
         self.init(
-            entityTag: (tag ?? "").uppercased(),
+            entityTag: (tag ?? "").uppercasedASCII(),
             size: upload.offset,
             mimeType: upload.metadata.contentType ?? "application/octet-stream",
             crc64: upload.attributes?.crc64.map { String($0) } ?? "",

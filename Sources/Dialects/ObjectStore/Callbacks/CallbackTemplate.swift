@@ -156,7 +156,7 @@ enum CallbackVariable: Sendable, Hashable {
 
     /// The name in lower case, as form fields are compared; `nil` if it is not a custom variable's name.
     static func customName(_ name: String) -> String? {
-        let name = name.lowercased()
+        let name = name.lowercasedASCII()
         return name.hasPrefix("x:") && name.utf8.count > 2 ? name : nil
     }
 }

@@ -11,7 +11,7 @@ struct UploadCallback: Sendable, Equatable {
     let host: String?
     let template: CallbackTemplate
     /// The client's own variables, by names such as `x:user` in lower case.
-    let variables: [String: String]
+    let variables: ExactNames<String>
 
     /// Maximum size in Base64; it also applies to the client's own variables.
     static let maximumBytes = 5 << 10
@@ -21,7 +21,7 @@ struct UploadCallback: Sendable, Equatable {
     ///   - text: In Base64.
     ///   - variables: The client's own variables.
     /// - Throws: `InvalidArgument`.
-    init(_ text: String, variables: [String: String]) throws(ObjectError) {
+    init(_ text: String, variables: ExactNames<String>) throws(ObjectError) {
         func problem(_ message: String) -> ObjectError { .argument("callback", text, message) }
         guard text.utf8.count <= Self.maximumBytes else {
             throw problem("The length of callback exceed max value: use at most 5 KB.")
@@ -63,14 +63,14 @@ struct UploadCallback: Sendable, Equatable {
     /// - Parameter text: In Base64: `{"x:user":"44"}`.
     /// - Returns: Values by names with their `x:`, in lower case.
     /// - Throws: `InvalidArgument`.
-    static func variables(_ text: String) throws(ObjectError) -> [String: String] {
+    static func variables(_ text: String) throws(ObjectError) -> ExactNames<String> {
         func problem(_ message: String) -> ObjectError { .argument("callback-var", text, message) }
         guard text.utf8.count <= maximumBytes else {
             throw problem("The length of callback var exceed max value: use at most 5 KB.")
         }
         guard let bytes = Base64.decode(text) else { throw problem("The callback var is not base64 encoded.") }
         guard let members = members(of: bytes) else { throw problem("The callback var is not expected json.") }
-        var variables: [String: String] = [:]
+        var variables = ExactNames<String>()
         for (name, value) in members {
             guard let name = CallbackVariable.customName(name), case .string(let text) = value else {
                 throw problem("The callback var must be an object of strings whose names begin with x:.")
@@ -92,7 +92,7 @@ struct UploadCallback: Sendable, Equatable {
         template.fits { subject.value(of: $0, .longest, variables) }
     }
 
-    private static func members(of bytes: [UInt8]) -> [String: JSONValue]? {
+    private static func members(of bytes: [UInt8]) -> JSONMembers? {
         guard JSONSyntax.isValid(bytes), JSONNames.areUnique(in: bytes) else { return nil }
         return JSONValue(json: bytes)?.members
     }

@@ -1,3 +1,4 @@
+internal import Bytes
 package import HTTPWire
 package import Signing
 package import UploadModel
@@ -103,7 +104,7 @@ package struct ObjectWrite: Sendable, Equatable {
     private static func replaces(_ directive: String, _ request: RequestReader) throws(ObjectError) -> Bool {
         guard let text = request[directive] else { return false }
         let profile = request.vendor.profile
-        guard let replaces = profile.directives[profile.hasCase ? text : text.uppercased()] else {
+        guard let replaces = profile.directives[profile.hasCase ? text : text.uppercasedASCII()] else {
             throw .argument("x-amz-" + directive, text, "The directive must be COPY or REPLACE.")
         }
         return replaces

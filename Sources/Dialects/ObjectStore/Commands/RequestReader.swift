@@ -1,3 +1,4 @@
+internal import Bytes
 package import HTTPWire
 package import Signing
 internal import UploadModel
@@ -22,7 +23,7 @@ package struct RequestReader: Sendable {
         standard = head.fields
         let table = vendor.profile.fields
         for index in standard.entries.indices {
-            let name = standard.name(at: index).lowercased()
+            let name = standard.name(at: index).lowercasedASCII()
             guard name.hasPrefix(table.prefix) else { continue }
             try add(name, standard.value(at: index), table)
         }
@@ -43,7 +44,7 @@ package struct RequestReader: Sendable {
     private mutating func addHoisted(_ table: FieldTable) throws(ObjectError) {
         guard let query = try? target.queryItems(), query.first("X-Amz-Signature") != nil else { return }
         for item in query.items {
-            let name = item.name.lowercased()
+            let name = item.name.lowercasedASCII()
             guard name.hasPrefix(table.prefix), !Self.unhoisted.contains(name),
                 ObjectChecksum.Algorithm.allCases.allSatisfy({ $0.s3Field.spelling != name }),
                 let field = FieldName(item.name), !standard.contains(field)
@@ -63,7 +64,9 @@ package struct RequestReader: Sendable {
     /// Repeated fields form one list (RFC 9110 §5.3).
     subscript(name: String) -> String? {
         var joined: String?
-        for field in own where field.name == name { joined = joined.map { $0 + ", " + field.value } ?? field.value }
+        for field in own where field.name.isExactly(name) {
+            joined = joined.map { $0 + ", " + field.value } ?? field.value
+        }
         return joined
     }
 
@@ -87,11 +90,11 @@ package struct RequestReader: Sendable {
         let tags = list.split(separator: ",").map { Substring($0).trimmingWhitespace() }
             .map { $0 == "*" || $0.contains("\"") ? String($0) : "\"\($0)\"" }
             .joined(separator: ", ")
-        return vendor.profile.hasCase ? tags : tags.lowercased()
+        return vendor.profile.hasCase ? tags : tags.lowercasedASCII()
     }
 
     /// Whether an existing object must not be replaced, in the form that OSS and COS use.
-    var forbidsOverwrite: Bool { self["forbid-overwrite"]?.lowercased() == "true" }
+    var forbidsOverwrite: Bool { self["forbid-overwrite"]?.lowercasedASCII() == "true" }
 
     /// `If-None-Match`, or the vendor's equivalent.
     private var noneMatch: String? {

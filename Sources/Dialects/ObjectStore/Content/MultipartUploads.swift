@@ -157,7 +157,7 @@ package struct MultipartUploads: Sendable {
             throw UploadError(.finishing, "All parts are stored and are still being joined; try again.")
         }
         // It may have been complete before, by another list.
-        let named = parts.compactMap { Hexadecimal.decode($0.entityTag.lowercased()) }
+        let named = parts.compactMap { Hexadecimal.decode($0.entityTag.lowercasedASCII()) }
         if let tag = object.attributes?.entityTag, tag != MultipartDigests.entityTag(named) {
             throw UploadError(
                 .invalidParts(.unknown(number: parts.first?.number ?? 1)),

@@ -1,3 +1,4 @@
+internal import Bytes
 package import HTTPWire
 internal import ObjectGrants
 internal import XMLText
@@ -21,7 +22,12 @@ package struct BucketCORS: Sendable, Equatable {
     /// - Parameter bytes: The document.
     /// - Throws: `MalformedXML`; `InvalidRequest` for an invalid rule.
     package init(document bytes: [UInt8]) throws(ObjectError) {
-        let root = try RequestDocuments.root(bytes, "CORSConfiguration", limit: RequestDocuments.Limit.cors)
+        let root = try RequestDocuments.root(
+            bytes,
+            "CORSConfiguration",
+            limit: RequestDocuments.Limit.cors,
+            repeating: ["CORSRule", "AllowedOrigin", "AllowedMethod", "AllowedHeader", "ExposeHeader"]
+        )
         let nodes = root.all("CORSRule")
         guard (1...100).contains(nodes.count), nodes.count == root.children.count else {
             throw ObjectError(.malformedXML)
@@ -55,7 +61,7 @@ package struct BucketCORS: Sendable, Equatable {
         + ["x-oss-next-append-position"]
 
     private static func rule(_ node: XMLNode) throws(ObjectError) -> Rule {
-        let known: Set<String> = [
+        let known: Set<ExactText> = [
             "ID", "AllowedOrigin", "AllowedMethod", "AllowedHeader", "ExposeHeader", "MaxAgeSeconds",
         ]
         let origins = node.all("AllowedOrigin").map(\.text)
@@ -69,7 +75,7 @@ package struct BucketCORS: Sendable, Equatable {
                 "Found unsupported HTTP method in CORS config. Unsupported method is \(method.prefix(32))"
             )
         }
-        let headers = node.all("AllowedHeader").map { $0.text.lowercased() }
+        let headers = node.all("AllowedHeader").map { $0.text.lowercasedASCII() }
         for (name, texts) in [("AllowedOrigin", origins), ("AllowedHeader", headers)] {
             for text in texts where text.contains("?") || text.utf8.count(where: { $0 == UInt8(ascii: "*") }) > 1 {
                 throw ObjectError(
@@ -112,7 +118,7 @@ package struct BucketCORS: Sendable, Equatable {
         guard let method = head.fields["Access-Control-Request-Method"] else {
             throw ObjectError(.invalidRequest, "Invalid Access-Control-Request-Method: null")
         }
-        let headers = head.fields.list("Access-Control-Request-Headers").map { $0.lowercased() }
+        let headers = head.fields.list("Access-Control-Request-Headers").map { $0.lowercasedASCII() }
         guard let rule = rules?.rule(origin: origin, method: method, headers: headers) else {
             throw ObjectError(.accessForbidden, fields: ["Vary": Self.vary])
         }

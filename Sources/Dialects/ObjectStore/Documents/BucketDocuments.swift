@@ -13,10 +13,15 @@ package enum BucketDocuments {
     /// - Throws: `MalformedXML`; `NotImplemented` for any other requested property.
     package static func location(document bytes: [UInt8]) throws(ObjectError) -> String? {
         guard !bytes.isEmpty else { return nil }
-        let root = try RequestDocuments.root(bytes, "CreateBucketConfiguration", limit: RequestDocuments.Limit.creation)
+        let root = try RequestDocuments.root(
+            bytes,
+            "CreateBucketConfiguration",
+            limit: RequestDocuments.Limit.creation,
+            repeating: ["Tag"]
+        )
         for other in root.children where other.name != "LocationConstraint" {
             // OSS's SDK for Go always names the class, which no bucket differs in.
-            if let only = Self.only[other.name], root.trimmed(other.name)?.uppercased() == only { continue }
+            if let only = Self.only[other.name], root.trimmed(other.name.text)?.uppercasedASCII() == only { continue }
             guard Self.properties.contains(other.name) else { throw ObjectError(.malformedXML) }
             // Ignoring a property would leave a bucket that differs from the request, which clients would notice too
             // late.
@@ -26,8 +31,10 @@ package enum BucketDocuments {
     }
 
     /// What each bucket has, as OSS and COS name it.
-    private static let only = ["StorageClass": "STANDARD", "DataRedundancyType": "LRS", "BucketAZConfig": "OAZ"]
-    private static let properties = [
+    private static let only: [ExactText: String] = [
+        "StorageClass": "STANDARD", "DataRedundancyType": "LRS", "BucketAZConfig": "OAZ",
+    ]
+    private static let properties: Set<ExactText> = [
         "Location", "Bucket", "Tags", "StorageClass", "DataRedundancyType", "BucketAZConfig", "BucketArchConfig",
     ]
 

@@ -57,18 +57,23 @@ package struct BucketLifecycle: Sendable, Equatable {
     package static func == (left: BucketLifecycle, right: BucketLifecycle) -> Bool { left.rules == right.rules }
 
     /// Without versions of objects these never have anything to do.
-    private static let versionActions: Set<String> = ["NoncurrentVersionExpiration", "NoncurrentVersionTransition"]
-    private static let transitions: Set<String> = ["Transition", "NoncurrentVersionTransition"]
+    private static let versionActions: Set<ExactText> = ["NoncurrentVersionExpiration", "NoncurrentVersionTransition"]
+    private static let transitions: Set<ExactText> = ["Transition", "NoncurrentVersionTransition"]
     /// And the name of the days: of S3 and COS, and of OSS.
-    private static let aborts = [
+    private static let aborts: [ExactText: String] = [
         "AbortIncompleteMultipartUpload": "DaysAfterInitiation", "AbortMultipartUpload": "Days",
     ]
-    private static let others: Set<String> = ["ID", "Status", "Prefix", "Filter", "Tag", "Expiration", "Transition"]
+    private static let others: Set<ExactText> = ["ID", "Status", "Prefix", "Filter", "Tag", "Expiration", "Transition"]
 
     /// - Parameter bytes: The document.
     /// - Throws: `MalformedXML`, `InvalidArgument`, `InvalidRequest`; `NotImplemented` for a filter that is not known.
     package init(document bytes: [UInt8]) throws(ObjectError) {
-        let root = try RequestDocuments.root(bytes, "LifecycleConfiguration", limit: RequestDocuments.Limit.lifecycle)
+        let root = try RequestDocuments.root(
+            bytes,
+            "LifecycleConfiguration",
+            limit: RequestDocuments.Limit.lifecycle,
+            repeating: ["Rule", "Tag", "Transition", "NoncurrentVersionTransition"]
+        )
         let nodes = root.all("Rule")
         guard (1...1000).contains(nodes.count), nodes.count == root.children.count else {
             throw ObjectError(.malformedXML)
@@ -76,7 +81,7 @@ package struct BucketLifecycle: Sendable, Equatable {
         var rules: [Rule] = []
         for node in nodes { rules.append(try Self.rule(node)) }
         self.root = root
-        let ids = rules.compactMap(\.id)
+        let ids = rules.compactMap { $0.id.map { ExactText($0) } }
         guard Set(ids).count == ids.count else {
             throw ObjectError(.invalidArgument, "Rule ID must be unique. Found same ID for more than one rule")
         }
@@ -100,7 +105,8 @@ package struct BucketLifecycle: Sendable, Equatable {
         var rule = Rule()
         rule.isEnabled = status == "Enabled"
         for (name, element) in aborts {
-            guard let action = node.first(name) else { continue }
+            guard let action = node.first(name.text) else { continue }
+            guard rule.abort == nil else { throw ObjectError(.malformedXML) }
             rule.abort = try age(action, days: element)
             guard rule.abort != nil else { throw ObjectError(.malformedXML) }
         }
@@ -129,17 +135,25 @@ package struct BucketLifecycle: Sendable, Equatable {
     private static func filter(of node: XMLNode) throws(ObjectError) -> Filter {
         var filter = Filter(prefix: node["Prefix"] ?? "")
         let outer = node.first("Filter")
-        let elements = (outer?.first("And") ?? outer)?.children ?? []
+        let all = outer?.first("And")
+        // Nothing may stand beside what holds all conditions, and the prefix in one place only.
+        guard all == nil || outer?.children.count == 1 else { throw ObjectError(.malformedXML) }
+        let elements = (all ?? outer)?.children ?? []
+        guard node["Prefix"] == nil || !elements.contains(where: { $0.name == "Prefix" }) else {
+            throw ObjectError(.malformedXML)
+        }
         for element in elements + node.all("Tag") {
             switch element.name {
             case "Prefix": filter.prefix = element.text
             case "Tag":
                 guard let key = element["Key"], let value = element["Value"] else { throw ObjectError(.malformedXML) }
-                filter.tags[key] = value
+                guard filter.tags.updateValue(value, forKey: key) == nil else {
+                    throw ObjectError(.invalidRequest, "Duplicate Tag Keys are not allowed.")
+                }
             case "ObjectSizeGreaterThan": filter.largerThan = try size(element)
             case "ObjectSizeLessThan": filter.smallerThan = try size(element)
             default:
-                throw ObjectError(.notImplemented, "Rules cannot be limited by \(element.name.prefix(64)).")
+                throw ObjectError(.notImplemented, "Rules cannot be limited by \(element.name.text.prefix(64)).")
             }
         }
         return filter
@@ -152,6 +166,9 @@ package struct BucketLifecycle: Sendable, Equatable {
 
     /// - Returns: `nil` if the action has none.
     private static func age(_ action: XMLNode, days name: String) throws(ObjectError) -> Age? {
+        guard [name, "Date", "CreatedBeforeDate"].count(where: { action[$0] != nil }) <= 1 else {
+            throw ObjectError(.malformedXML)
+        }
         if let text = action.trimmed(name) {
             guard let days = ObjectParameters.number(text) else { throw ObjectError(.malformedXML) }
             guard days > 0 else {
@@ -175,7 +192,7 @@ package struct BucketLifecycle: Sendable, Equatable {
         // An object may change its class at once, but cannot expire on the day it is created.
         let least = transitions.contains(action.name) ? 0 : 1
         for element in action.children where ["Days", "NoncurrentDays"].contains(element.name) {
-            guard let number = action.trimmed(element.name).flatMap({ ObjectParameters.number($0) }) else {
+            guard let number = action.trimmed(element.name.text).flatMap({ ObjectParameters.number($0) }) else {
                 throw ObjectError(.malformedXML)
             }
             guard number >= least else {
@@ -195,9 +212,9 @@ package struct BucketLifecycle: Sendable, Equatable {
     /// - Returns: XML.
     func document(instead bytes: [UInt8], for vendor: Vendor) -> [UInt8] {
         guard rules.contains(where: { $0.id == nil }) else { return bytes }
-        var document = XMLWriter(root.name, vendor)
+        var document = XMLWriter(root.name.text, vendor)
         for (node, rule) in zip(root.children, rules) {
-            document.element(node.name) { written in
+            document.element(node.name.text) { written in
                 if rule.id == nil { written.element("ID", Hexadecimal.encode(SecureRandom.bytes(16))) }
                 for child in node.children where rule.id != nil || child.name != "ID" { Self.copy(child, to: &written) }
             }
@@ -207,7 +224,7 @@ package struct BucketLifecycle: Sendable, Equatable {
 
     /// Depth is bounded by the parser's limit.
     private static func copy(_ node: XMLNode, to document: inout XMLWriter) {
-        document.element(node.name) { written in
+        document.element(node.name.text) { written in
             if node.children.isEmpty { written.text(node.text) }
             for child in node.children { copy(child, to: &written) }
         }

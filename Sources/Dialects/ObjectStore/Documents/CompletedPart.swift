@@ -75,7 +75,12 @@ package struct CompletedPart: Sendable, Equatable {
         document bytes: [UInt8],
         canBeEmpty: Bool = false
     ) throws(ObjectError) -> [CompletedPart] {
-        let root = try RequestDocuments.root(bytes, "CompleteMultipartUpload", limit: RequestDocuments.Limit.completion)
+        let root = try RequestDocuments.root(
+            bytes,
+            "CompleteMultipartUpload",
+            limit: RequestDocuments.Limit.completion,
+            repeating: ["Part"]
+        )
         guard ((canBeEmpty ? 0 : 1)...PartRecord.numbers.upperBound).contains(root.children.count) else {
             throw ObjectError(.malformedXML)
         }
@@ -108,6 +113,27 @@ package struct CompletedPart: Sendable, Equatable {
         self.number = number
         entityTag = Self.unquoted(tag)
         self.checksums = checksums
+    }
+
+    /// The checksum that the part must have, in an upload with this algorithm.
+    ///
+    /// No other algorithm can be checked any more; Amazon S3 refuses them alike.
+    ///
+    /// - Throws: `BadDigest` for another algorithm; `InvalidPart` for any in an upload without one.
+    package func checksum(by algorithm: ObjectChecksum.Algorithm?) throws(ObjectError) -> [UInt8]? {
+        guard let algorithm else {
+            guard checksums.isEmpty else {
+                throw ObjectError(.invalidPart, details: [ObjectError.Detail("PartNumber", String(number))])
+            }
+            return nil
+        }
+        for other in ObjectChecksum.Algorithm.allCases where other != algorithm && checksums[other] != nil {
+            throw ObjectError(
+                .badDigest,
+                "The \(other.s3Name) you specified for part \(number) did not match what we received."
+            )
+        }
+        return checksums[algorithm]
     }
 
     private static func unquoted(_ tag: String) -> String {

@@ -1,3 +1,4 @@
+internal import Bytes
 package import Signing
 package import UploadModel
 internal import XMLText
@@ -20,15 +21,19 @@ package struct ObjectDeletion: Sendable, Equatable {
     /// - Parameter bytes: The document.
     /// - Throws: `MalformedXML`.
     package init(document bytes: [UInt8]) throws(ObjectError) {
-        let root = try RequestDocuments.root(bytes, "Delete", limit: RequestDocuments.Limit.deletion)
+        let root = try RequestDocuments.root(
+            bytes,
+            "Delete",
+            limit: RequestDocuments.Limit.deletion,
+            repeating: ["Object"]
+        )
         var isQuiet = false
         var entries: [Entry] = []
         for node in root.children {
             switch node.name {
-            case "Quiet": isQuiet = root.trimmed("Quiet")?.lowercased() == "true"
+            case "Quiet": isQuiet = root.trimmed("Quiet")?.lowercasedASCII() == "true"
             case "Object":
-                let keys = node.all("Key")
-                guard keys.count == 1, let key = keys.first?.text else { throw ObjectError(.malformedXML) }
+                guard let key = node["Key"] else { throw ObjectError(.malformedXML) }
                 entries.append(Self.entry(node, key: key))
             default: throw ObjectError(.malformedXML)
             }

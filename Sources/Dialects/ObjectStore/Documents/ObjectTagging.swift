@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 package import Signing
 internal import XMLText
@@ -10,7 +11,12 @@ package enum ObjectTagging {
     ///
     /// - Throws: `MalformedXML`, `InvalidTag`.
     package static func tags(document bytes: [UInt8]) throws(ObjectError) -> [String: String] {
-        let root = try RequestDocuments.root(bytes, "Tagging", limit: RequestDocuments.Limit.tagging)
+        let root = try RequestDocuments.root(
+            bytes,
+            "Tagging",
+            limit: RequestDocuments.Limit.tagging,
+            repeating: ["Tag"]
+        )
         guard let set = root.first("TagSet") else { throw ObjectError(.malformedXML) }
         var pairs: [(String, String)] = []
         for tag in set.children {
@@ -41,7 +47,8 @@ package enum ObjectTagging {
         }
         var tags: [String: String] = [:]
         for (key, value) in pairs {
-            guard (1...128).contains(key.unicodeScalars.count), isText(key), !key.lowercased().hasPrefix("aws:") else {
+            guard (1...128).contains(key.unicodeScalars.count), isText(key), !key.lowercasedASCII().hasPrefix("aws:")
+            else {
                 throw ObjectError(.invalidTag, "The TagKey you have provided is invalid")
             }
             guard value.unicodeScalars.count <= 256, isText(value) else {

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import XMLText
 
 /// Parses the documents of requests.
@@ -20,9 +21,16 @@ package enum RequestDocuments {
     ///   - bytes: The document.
     ///   - name: The required root element, in any namespace.
     ///   - limit: Maximum size in bytes.
+    ///   - repeated: The elements that may occur several times in one; of any other, clients and servers could take a
+    ///     different one.
     /// - Returns: The root with its content.
     /// - Throws: `MalformedXML`, `MaxMessageLengthExceeded`.
-    static func root(_ bytes: [UInt8], _ name: String, limit: Int) throws(ObjectError) -> XMLNode {
+    static func root(
+        _ bytes: [UInt8],
+        _ name: ExactText,
+        limit: Int,
+        repeating repeated: Set<ExactText>
+    ) throws(ObjectError) -> XMLNode {
         guard bytes.count <= limit else {
             throw ObjectError(
                 .maxMessageLengthExceeded,
@@ -35,12 +43,23 @@ package enum RequestDocuments {
         guard !namesOtherCoding(bytes), let root = XMLNode.parse(bytes), root.name == name else {
             throw ObjectError(.malformedXML)
         }
+        guard isDistinct(root, but: repeated) else { throw ObjectError(.malformedXML) }
         return root
+    }
+
+    /// Whether no element is in another one twice, except `repeated`.
+    ///
+    /// Depth is bounded by the parser's limit.
+    private static func isDistinct(_ node: XMLNode, but repeated: Set<ExactText>) -> Bool {
+        var names: Set<ExactText> = []
+        return node.children.allSatisfy { child in
+            (repeated.contains(child.name) || names.insert(child.name).inserted) && isDistinct(child, but: repeated)
+        }
     }
 
     /// Whether the XML declaration names an encoding other than UTF-8.
     private static func namesOtherCoding(_ bytes: [UInt8]) -> Bool {
-        let head = String(decoding: bytes.prefix(200), as: UTF8.self).lowercased()
+        let head = String(decoding: bytes.prefix(200), as: UTF8.self).lowercasedASCII()
         guard head.contains("<?xml"), let declaration = head.split(separator: "?>").first else { return false }
         return declaration.contains("encoding") && !declaration.contains("utf-8")
     }
@@ -57,7 +76,4 @@ extension XMLNode {
             return String(Substring(rest))
         }
     }
-
-    /// The first element with this name.
-    func first(_ name: String) -> XMLNode? { children.first { $0.name == name } }
 }

@@ -1,3 +1,4 @@
+internal import Bytes
 package import HTTPWire
 internal import Signing
 
@@ -50,7 +51,7 @@ extension ObjectError {
 extension Vendor {
     /// Detects the vendor by the beginning of a head that cannot be read; the default is S3.
     fileprivate init(unreadable received: [UInt8]) {
-        let text = String(decoding: received, as: UTF8.self).lowercased()
+        let text = String(decoding: received, as: UTF8.self).lowercasedASCII()
         let marks: [(vendor: Vendor, texts: [String])] = [
             (.aws, ["x-amz-", "aws4-hmac-sha256"]),
             (.aliyun, ["x-oss-", "authorization: oss", "ossaccesskeyid=", ".oss-"]),

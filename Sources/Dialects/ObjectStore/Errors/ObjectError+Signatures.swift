@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 package import ObjectGrants
 package import Signing
@@ -21,7 +22,7 @@ extension ObjectError {
         case .unsupportedAlgorithm: self = .unsupportedSignature
         case .duplicate(let name): self.init(malformed, "\(name) must occur once.")
         case .missingParameter(let name): self.init(malformed, "The signature lacks \(name).")
-        case .malformed(let name) where name.lowercased() == "x-amz-content-sha256":
+        case .malformed(let name) where name.lowercasedASCII() == "x-amz-content-sha256":
             self = .argument(
                 name,
                 nil,

@@ -1,3 +1,4 @@
+internal import Bytes
 package import HTTPWire
 internal import Signing
 
@@ -28,7 +29,7 @@ package struct EndpointHosts: Sendable {
     /// - Parameter hosts: Names of the endpoint, without ports; a bucket precedes them as a subdomain.
     package init(hosts: [String] = []) {
         // Longest first, because one name may be a suffix of another.
-        self.hosts = hosts.map { $0.lowercased() }.sorted { $0.utf8.count > $1.utf8.count }
+        self.hosts = hosts.map { $0.lowercasedASCII() }.sorted { $0.utf8.count > $1.utf8.count }
     }
 
     /// Splits target and host of a request without validating the names.
@@ -81,13 +82,13 @@ package struct EndpointHosts: Sendable {
     /// Whether the host of a URL begins with a bucket.
     func names(_ bucket: String, inHostOf url: String) -> Bool {
         guard let mark = url.firstRange(of: "://") else { return false }
-        let host = url[mark.upperBound...].prefix { $0 != "/" && $0 != ":" }.lowercased()
+        let host = url[mark.upperBound...].prefix { $0 != "/" && $0 != ":" }.lowercasedASCII()
         return !hosts.contains(host) && host.hasPrefix(bucket + ".")
     }
 
     /// The bucket in a host name, before one of the endpoint's names.
     func bucket(inHost host: String) -> String? {
-        let host = host.lowercased()
+        let host = host.lowercasedASCII()
         // An IPv6 address contains colons and is not a name with a bucket.
         let name = host.hasPrefix("[") ? host : String(host.prefix { $0 != ":" })
         guard !hosts.contains(name) else { return nil }

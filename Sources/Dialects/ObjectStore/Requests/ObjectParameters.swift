@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 
 /// The query parameters of a request; each may occur once.
@@ -18,7 +19,7 @@ struct ObjectParameters {
     /// Names of parameters without a value.
     var bareNames: Set<String> { Set(items.items.lazy.filter(\.value.isEmpty).map(\.name)) }
 
-    func contains(_ name: String) -> Bool { items.items.contains { $0.name == name } }
+    func contains(_ name: String) -> Bool { items.items.contains { $0.name.isExactly(name) } }
 
     /// - Throws: `InvalidArgument` if it occurs more than once.
     func text(_ name: String) throws(ObjectError) -> String? {

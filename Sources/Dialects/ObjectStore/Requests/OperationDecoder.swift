@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 internal import Signing
 internal import UploadModel
@@ -24,7 +25,7 @@ package enum OperationDecoder {
             "key-marker", "upload-id-marker", "max-uploads", "part-number-marker", "max-parts", "list-type",
             "continuation-token", "start-after", "fetch-owner", "version-id-marker", "max-buckets", "bucket-region",
         ]
-        return Dictionary(names.map { ($0.lowercased(), $0) }) { first, _ in first }
+        return Dictionary(names.map { ($0.lowercasedASCII(), $0) }) { first, _ in first }
     }()
 
     /// Whether a parameter changes the effect of a request or its response, beyond selecting part of a listing.
@@ -122,7 +123,7 @@ package enum OperationDecoder {
     }
 
     private static func isUnknown(parameter name: String, _ vendor: Vendor) -> Bool {
-        parameters[name.lowercased()] == nil && !vendor.understands(parameter: name)
+        parameters[name.lowercasedASCII()] == nil && !vendor.understands(parameter: name)
     }
 
     private static func bucketOperation(
@@ -291,7 +292,7 @@ package enum OperationDecoder {
         guard reading.range == nil || reading.part == nil else {
             throw ObjectError(.invalidRequest, "Cannot specify both Range header and partNumber query parameter")
         }
-        reading.wantsChecksum = head["checksum-mode"]?.lowercased() == "enabled"
+        reading.wantsChecksum = head["checksum-mode"]?.lowercasedASCII() == "enabled"
         for name in overridable {
             if let value = try parameters.text("response-\(name)") { reading.overrides[name] = value }
         }

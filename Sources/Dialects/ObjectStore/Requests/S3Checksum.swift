@@ -5,7 +5,7 @@ package import UploadModel
 /// Names and text forms of checksums ("Checking object integrity", Amazon S3 User Guide).
 extension ObjectChecksum.Algorithm {
     /// As in `x-amz-checksum-algorithm`, such as `CRC64NVME`.
-    package var s3Name: String { rawValue.uppercased() }
+    package var s3Name: String { rawValue.uppercasedASCII() }
 
     /// Such as `x-amz-checksum-crc64nvme`; also the name of a trailer.
     package var s3Field: FieldName {
@@ -36,7 +36,7 @@ extension ObjectChecksum.Algorithm {
 
     /// The algorithm with that name, case-insensitive.
     init?(s3Name: String) {
-        self.init(rawValue: s3Name.lowercased())
+        self.init(rawValue: s3Name.lowercasedASCII())
     }
 }
 
@@ -66,7 +66,7 @@ extension ObjectChecksum {
     /// - Throws: `InvalidRequest` for an unknown algorithm, or a type it does not support ("Full object and composite
     ///   checksum types for multipart uploads").
     static func ofNewMultipartUpload(_ request: RequestReader) throws(ObjectError) -> ObjectChecksum? {
-        let type = request["checksum-type"]?.uppercased()
+        let type = request["checksum-type"]?.uppercasedASCII()
         guard let name = request["checksum-algorithm"] else {
             guard type == nil else {
                 throw ObjectError(

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 internal import Signing
 internal import UploadCore
@@ -47,7 +48,7 @@ package struct S3ObjectHeaders: Sendable, Equatable {
                 // `aws-chunked` is a coding of the message, not of the object.
                 let value = name == "Content-Encoding" ? Self.withoutChunks(field) : field
                 guard !value.isEmpty else { continue }
-                let key = name.spelling.lowercased()
+                let key = name.spelling.lowercasedASCII()
                 headers[key] = headers[key].map { $0 + ", " + value } ?? value
                 systemBytes += value.utf8.count + key.utf8.count
             }
@@ -77,7 +78,7 @@ package struct S3ObjectHeaders: Sendable, Equatable {
 
     private static func withoutChunks(_ codings: String) -> String {
         codings.utf8.split(separator: UInt8(ascii: ",")).map { Substring($0).trimmingWhitespace() }
-            .filter { !$0.isEmpty && $0.lowercased() != "aws-chunked" }.joined(separator: ", ")
+            .filter { !$0.isEmpty && $0.lowercasedASCII() != "aws-chunked" }.joined(separator: ", ")
     }
 }
 

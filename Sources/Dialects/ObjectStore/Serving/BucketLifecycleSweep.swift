@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 package import UploadCore
 package import UploadModel
@@ -87,8 +88,8 @@ package struct BucketLifecycleSweep: Sendable {
     ) async throws(UploadError) -> Bool {
         if filter.tags.isEmpty { return true }
         guard let object = try await objects.object(name), object.id == id else { return false }
-        let tags = object.attributes?.tags ?? [:]
-        return filter.tags.allSatisfy { tags[$0.key] == $0.value }
+        let tags = ExactNames(object.attributes?.tags ?? [:])
+        return filter.tags.allSatisfy { tags[$0.key]?.isExactly($0.value) ?? false }
     }
 
     /// Rules with tags or sizes concern objects: an upload has neither yet.

@@ -68,7 +68,7 @@ extension ObjectStoreHandler {
 
     private func checked(
         _ text: String,
-        _ variables: [String: String],
+        _ variables: ExactNames<String>,
         _ subject: CallbackSubject
     ) throws(ObjectError) -> UploadCallback {
         guard let callbacks else { throw Self.noCallbacks }

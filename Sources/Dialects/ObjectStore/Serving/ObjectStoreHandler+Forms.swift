@@ -109,7 +109,7 @@ extension ObjectStoreHandler {
                 guard let disposition = FormDisposition(of: part) else {
                     throw .malformed("a part of the form has no name")
                 }
-                if disposition.name.lowercased() == "file" {
+                if disposition.name.lowercasedASCII() == "file" {
                     let form: PostForm
                     do throws(PostPolicyProblem) {
                         form = try PostForm(fields, fileName: disposition.filename ?? "")

@@ -125,7 +125,7 @@ extension ObjectStoreHandler {
     /// metadata stays unchanged.
     private static func spelling(_ name: String) -> String {
         guard !name.hasPrefix("x-") else { return name }
-        return name.split(separator: "-").map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined(separator: "-")
+        return name.split(separator: "-").map { $0.prefix(1).uppercasedASCII() + $0.dropFirst() }.joined(separator: "-")
     }
 
     /// - Throws: 304, with those of the object's fields that it includes (RFC 9110 §15.4.5), and 412.

@@ -129,16 +129,18 @@ extension ObjectStoreHandler {
             Result { () throws(ObjectError) in try CompletedPart.list(document: bytes, canBeEmpty: canBeEmpty) }
         }.value.get()
         let algorithm = upload.attributes?.checksum?.algorithm
-        let named =
-            parts.isEmpty
-            ? [try await emptyPart(of: upload, call)]
-            : parts.map { part in
+        var named: [NamedPart] = []
+        named.reserveCapacity(parts.count)
+        for part in parts {
+            named.append(
                 NamedPart(
                     number: part.number,
                     entityTag: part.entityTag,
-                    checksum: algorithm.flatMap { part.checksums[$0] }
+                    checksum: try part.checksum(by: algorithm)
                 )
-            }
+            )
+        }
+        if named.isEmpty { named.append(try await emptyPart(of: upload, call)) }
         let object: Upload
         do throws(ObjectError) {
             object = try await meeting(condition, name) { () async throws(ObjectError) in

@@ -74,7 +74,7 @@ package struct ObjectStoreHandler: RequestHandler {
 
     package func respond(to request: Request) async -> Response {
         let vendor = Vendor(of: request.head)
-        var name = vendor.storeName.uppercased()
+        var name = vendor.storeName.uppercasedASCII()
         var bucket = endpoint.address(of: request.head).bucket
         var response: Response
         do throws(ObjectError) {

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 internal import Signing
 
@@ -22,7 +23,7 @@ extension COSClaim {
     ///   different case, which would be signed as that parameter but ignored when executed.
     func checkCoverage(of head: RequestHead, _ query: [SigningField], isObject: Bool) throws(ObjectError) {
         for parameter in query {
-            let lowercased = parameter.name.lowercased()
+            let lowercased = parameter.name.lowercasedASCII()
             if let name = OperationDecoder.parameters[lowercased], name != parameter.name {
                 throw .argument(parameter.name, nil, "The parameter must be written \(name).")
             }
@@ -39,7 +40,7 @@ extension COSClaim {
         }
         let prefix = Vendor.tencent.fieldPrefix
         for index in head.fields.entries.indices {
-            let name = head.fields.name(at: index).lowercased()
+            let name = head.fields.name(at: index).lowercasedASCII()
             guard name.hasPrefix(prefix), Self.isDecisive(field: name.dropFirst(prefix.count)) else { continue }
             guard signedHeaders.contains(name) else {
                 throw ObjectError(.accessDenied, "The header \(name) must be signed: list it in q-header-list.")

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// How each header field with a vendor's prefix is handled: executed, ignored without harm, or refused.
 ///
 /// The tables have all fields that the vendors document. A field that is in none is judged by the words of its name:
@@ -85,7 +87,7 @@ struct FieldTable: Sendable {
         switch rule(for: name) {
         case .executed, .ignored: break
         case .only(let values, let refusal, let anyCase):
-            guard values.contains(anyCase ? value.lowercased() : value) else { throw refusal.error(name) }
+            guard values.contains(anyCase ? value.lowercasedASCII() : value) else { throw refusal.error(name) }
         case .account:
             guard value.utf8.count == 12, ObjectParameters.number(value) != nil else {
                 throw ObjectError(.invalidBucketOwner)

@@ -75,9 +75,9 @@ extension ObjectError {
             self.init(.invalidArgument, "The signature algorithm is not supported; sign as the vendor's SDKs do.")
         case .duplicate(let name): self.init(.invalidArgument, "\(name) must occur once.")
         case .missingParameter(let name): self.init(.invalidArgument, "The signature lacks \(name).")
-        case .malformed(let name) where name.lowercased().hasSuffix("date"),
+        case .malformed(let name) where name.lowercasedASCII().hasSuffix("date"),
             .missingHeader(let name)
-        where name.lowercased().hasSuffix("date"):
+        where name.lowercasedASCII().hasSuffix("date"):
             self.init(.accessDenied, "The request must have a valid Date or \(vendor.fieldPrefix)date header.")
         case .malformed(let name): self.init(.invalidArgument, "\(name) is malformed.")
         case .missingHeader(let name):

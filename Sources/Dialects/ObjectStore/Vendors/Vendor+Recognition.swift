@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 internal import Signing
 
@@ -28,12 +29,12 @@ extension Vendor {
     }
 
     private static func addressed(by head: RequestHead) -> Vendor? {
-        let names = head.fields.entries.indices.map { head.fields.name(at: $0).lowercased() }
+        let names = head.fields.entries.indices.map { head.fields.name(at: $0).lowercasedASCII() }
         for vendor in [Vendor.aliyun, .tencent] where names.contains(where: { $0.hasPrefix(vendor.fieldPrefix) }) {
             return vendor
         }
         if names.contains(COSVerifier.forwardedHost) { return .tencent }
-        let host = (head.target.authority ?? head.fields["Host"] ?? "").lowercased()
+        let host = (head.target.authority ?? head.fields["Host"] ?? "").lowercasedASCII()
         let labels = host.split(separator: ".")
         if labels.contains(where: { $0 == "oss" || $0.hasPrefix("oss-") }) { return .aliyun }
         return labels.contains("cos") ? .tencent : nil

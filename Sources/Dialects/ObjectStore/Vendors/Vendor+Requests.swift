@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 internal import Signing
 
@@ -41,7 +42,7 @@ extension Vendor {
 
     /// Whether a parameter is one of the vendor's own that is supported or has no effect.
     func understands(parameter name: String) -> Bool {
-        if name.lowercased().hasPrefix(fieldPrefix) { return true }
+        if name.lowercasedASCII().hasPrefix(fieldPrefix) { return true }
         switch self {
         case .aws: return false
         case .aliyun: return Self.understood.contains(name)

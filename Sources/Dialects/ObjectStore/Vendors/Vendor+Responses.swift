@@ -15,7 +15,7 @@ extension Vendor {
             var named = HTTPFields()
             for index in fields.entries.indices {
                 let name = fields.name(at: index)
-                let own = name.lowercased().hasPrefix(prefix) ? fieldPrefix + name.dropFirst(prefix.count) : name
+                let own = name.lowercasedASCII().hasPrefix(prefix) ? fieldPrefix + name.dropFirst(prefix.count) : name
                 if let field = FieldName(own) { named.append(field, fields.value(at: index)) }
             }
             fields = named

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 internal import Signing
 internal import UploadCore
@@ -167,5 +168,7 @@ extension Vendor {
     }
 
     /// A recorded entity tag in quotes, in the form that the vendor's clients receive.
-    func quoted(_ entityTag: String) -> String { "\"\(profile.capitalizesTags ? entityTag.uppercased() : entityTag)\"" }
+    func quoted(_ entityTag: String) -> String {
+        "\"\(profile.capitalizesTags ? entityTag.uppercasedASCII() : entityTag)\""
+    }
 }

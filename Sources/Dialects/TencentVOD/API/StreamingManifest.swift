@@ -1,3 +1,4 @@
+internal import Bytes
 internal import CloudCalls
 internal import HTTPWire
 
@@ -95,7 +96,7 @@ extension VODParameters {
     /// - Throws: `MissingParameter`, `InvalidParameterValue…`, `UnknownParameter`.
     mutating func streamingManifest() throws(TencentCallFailure) -> StreamingManifest {
         let type = try text("ManifestType", atMost: 64) ?? "m3u8"
-        guard type.lowercased() == "m3u8" else {
+        guard type.lowercasedASCII() == "m3u8" else {
             throw wrong("ManifestType", "must be m3u8: other manifests are not read by this server")
         }
         guard let content = try text("MediaManifestContent", atMost: CloudCall.maximumManifest) else {

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import CloudCalls
 internal import CoreMetrics
 internal import Foundation
@@ -124,7 +125,7 @@ struct VODAPIHandler: CloudAPI {
         }
         var caller = VODCaller(key: nil, secretKey: "")
         var noteUse: @Sendable () -> Void = {}
-        var secrets = own.filter { $0.secretID == claim.secretID }.map(\.secretKey)
+        var secrets = own.filter { $0.secretID.isExactly(claim.secretID) }.map(\.secretKey)
         if secrets.isEmpty {
             guard let found = try await pairs(claim.secretID, action?.scope ?? .mint) else {
                 throw TencentCallFailure.unknownKey

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import CloudCalls
 internal import Foundation
 internal import UploadCore
@@ -12,7 +13,7 @@ struct VODEdit: Sendable {
     private let description: String?
     private let classID: Int64?
     private let added: [String]
-    private let removed: Set<String>
+    private let removed: Set<ExactText>
     private let removesAllTags: Bool
     private let now: Date
 
@@ -25,7 +26,7 @@ struct VODEdit: Sendable {
         description = try parameters.text("Description", atMost: 128)
         classID = try parameters.integer("ClassId", in: -1...Int64.max)
         added = try parameters.texts("AddTags", atMost: Self.mostTags, of: 32)
-        removed = Set(try parameters.texts("DeleteTags", atMost: Self.mostTags, of: 32))
+        removed = Set(try parameters.texts("DeleteTags", atMost: Self.mostTags, of: 32).map { ExactText($0) })
         removesAllTags = try parameters.integer("ClearTags", in: 0...1) == 1
         self.now = now
     }
@@ -36,8 +37,8 @@ struct VODEdit: Sendable {
         if let description { media.description = description }
         if let classID { media.labels.classID = max(classID, 0) }
         if removesAllTags { media.tags = [] }
-        media.tags.removeAll(where: removed.contains)
-        for tag in added where !media.tags.contains(tag) { media.tags.append(tag) }
+        media.tags.removeAll { removed.contains(ExactText($0)) }
+        for tag in added where !media.tags.contains(where: { $0.isExactly(tag) }) { media.tags.append(tag) }
         guard media.tags.count <= Self.mostTags else {
             throw TencentCallFailure("LimitExceeded.TagCountReachMax", "Media can have at most \(Self.mostTags) tags.")
         }
@@ -57,7 +58,7 @@ extension VODQuery {
         classIDs = try parameters.integers("ClassIds", atMost: 10)
         tags = try parameters.texts("Tags", atMost: 16)
         regions = try parameters.texts("StorageRegions", atMost: 20)
-        types = try parameters.texts("MediaTypes", atMost: 20).map { $0.lowercased() }
+        types = try parameters.texts("MediaTypes", atMost: 20).map { $0.lowercasedASCII() }
         categories = try parameters.texts("Categories", atMost: 3)
         var wanted = try parameters.texts("SourceTypes", atMost: 10)
         if let text = try parameters.text("SourceType") { wanted.append(text) }

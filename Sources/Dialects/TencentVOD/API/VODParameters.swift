@@ -7,11 +7,11 @@ internal import Signing
 ///
 /// Each is taken once; what is left is unknown.
 struct VODParameters {
-    private var members: [String: JSONValue]
+    private var members: JSONMembers
     /// The name of the object with a dot, for messages.
     private let prefix: String
 
-    private init(_ members: [String: JSONValue], prefix: String) {
+    private init(_ members: JSONMembers, prefix: String) {
         self.members = members.filter { $0.value != .null }
         self.prefix = prefix
     }
@@ -47,7 +47,7 @@ struct VODParameters {
     /// Texts by the parts of their names.
     private struct Tree {
         private var text: String?
-        private var children: [String: Tree] = [:]
+        private var children = ExactNames<Tree>()
 
         mutating func insert(_ value: String, at path: ArraySlice<Substring>) -> Bool {
             guard let first = path.first else {

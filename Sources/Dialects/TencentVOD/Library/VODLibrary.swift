@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import UploadCore
 internal import UploadModel
@@ -186,6 +187,6 @@ extension Media {
     /// Hexadecimal MD5 of the bytes; `nil` if they came in parts.
     var md5: String? {
         guard let tag = attributes?.entityTag, tag.utf8.count == 32 else { return nil }
-        return tag.lowercased()
+        return tag.lowercasedASCII()
     }
 }

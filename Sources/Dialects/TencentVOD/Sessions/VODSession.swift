@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import Signing
 internal import UploadModel
@@ -27,6 +28,10 @@ struct VODOwner: Sendable, Equatable, Codable {
     /// The sub-application, or the application of signatures that name none.
     var application: Int64
     var subject: String?
+
+    static func == (one: VODOwner, other: VODOwner) -> Bool {
+        one.application == other.application && one.subject.isSameSubject(as: other.subject)
+    }
 }
 
 /// Parameters of the signature, or of `ApplyUpload`, that are kept with the media.
@@ -120,8 +125,8 @@ extension VODSession {
     private static func isSame(_ file: VODFile?, _ named: VODNewFile?) -> Bool {
         guard let file, let named else { return file == nil && named == nil }
         // What was not announced can be anything.
-        guard let size = file.size, let namedSize = named.size else { return file.type == named.type.lowercased() }
-        return file.type == named.type.lowercased() && size == namedSize
+        guard let size = file.size, let namedSize = named.size else { return file.type == named.type.lowercasedASCII() }
+        return file.type == named.type.lowercasedASCII() && size == namedSize
     }
 
     /// Takes over the names of files that are the same.

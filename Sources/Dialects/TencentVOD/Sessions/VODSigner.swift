@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import Signing
 internal import UploadCore
@@ -115,7 +116,7 @@ struct VODSignatureCheck: Sendable {
         var issuer: String?
         var key: APIKey?
         var noteUse: @Sendable () -> Void = {}
-        var secrets = own.filter { $0.secretID == secretID }.map(\.secretKey)
+        var secrets = own.filter { $0.secretID.isExactly(secretID) }.map(\.secretKey)
         if secrets.isEmpty, let found = try await pairs(secretID) {
             (secrets, noteUse) = (found.secrets, found.noteUse)
             issuer = found.key.id

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import ObjectGrants
 internal import Signing
@@ -17,8 +18,8 @@ struct VODNewFile: Sendable, Equatable {
 extension VODNewFile {
     /// The upload that limits are checked for.
     var newUpload: NewUpload {
-        let suffix = type.lowercased()
-        var values = ["filename": name.lowercased().hasSuffix(".\(suffix)") ? name : "\(name).\(suffix)"]
+        let suffix = type.lowercasedASCII()
+        var values = ["filename": name.lowercasedASCII().hasSuffix(".\(suffix)") ? name : "\(name).\(suffix)"]
         values["filetype"] = MediaTypes.type(ofExtension: suffix)
         return NewUpload(dialect: "cos", length: size, metadata: UploadMetadata(describing: values))
     }
@@ -144,7 +145,7 @@ struct VODUploads: Sendable {
     }
 
     private static func file(_ file: VODNewFile, named name: String, in directory: String) -> VODFile {
-        let type = file.type.lowercased()
+        let type = file.type.lowercasedASCII()
         return VODFile(key: "\(directory)\(name).\(type)", name: file.name, type: type, size: file.size)
     }
 

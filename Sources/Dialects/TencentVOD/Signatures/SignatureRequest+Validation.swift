@@ -1,3 +1,4 @@
+internal import Bytes
 internal import RESTKit
 internal import Signing
 internal import UploadModel
@@ -22,7 +23,7 @@ extension SignatureRequest {
             if !isRight { problems.append(field.problem(message)) }
         }
 
-        require(self.secretID.map { $0 == secretID } ?? true, .secretId)
+        require(self.secretID.map { $0.isExactly(secretID) } ?? true, .secretId)
         require((currentTimeStamp ?? 0) >= 0, .currentTimeStamp)
         appendExpiryProblem(at: now, skew, to: &problems)
         require(random.map { UInt32(exactly: $0) != nil } ?? true, .random)

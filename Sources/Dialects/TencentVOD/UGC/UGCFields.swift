@@ -4,7 +4,7 @@ internal import Bytes
 ///
 /// Names are compared without regard to case: the C++ SDK sends `VideoType` and `Covername`.
 struct UGCFields {
-    private let members: [String: JSONValue]
+    private let members: JSONMembers
 
     /// - Throws: `.invalidRequest`.
     init(json: [UInt8]) throws(VODFailure) {
@@ -12,9 +12,9 @@ struct UGCFields {
         guard let members = JSONValue(json: json)?.members,
             let repeated = JSONNames.repeated(in: json)
         else { throw .invalid("invalid request: the body must be one JSON object") }
-        var lower: [String: JSONValue] = [:]
+        var lower: JSONMembers = [:]
         for (name, value) in members {
-            guard lower.updateValue(value, forKey: name.lowercased()) == nil else {
+            guard lower.updateValue(value, forKey: name.lowercasedASCII()) == nil else {
                 throw .invalid("invalid request: \(name) occurs twice")
             }
         }
@@ -24,7 +24,7 @@ struct UGCFields {
 
     /// A text; `nil` if it is missing, `null` or empty, which SDKs do not distinguish.
     func text(_ name: String, atMost limit: Int = 16_384) throws(VODFailure) -> String? {
-        switch members[name.lowercased()] {
+        switch members[name.lowercasedASCII()] {
         case nil, .null?: return nil
         case .string(let text)? where text.isEmpty: return nil
         case .string(let text)? where text.utf8.count <= limit && !text.utf8.contains(0): return text
@@ -42,7 +42,7 @@ struct UGCFields {
 
     /// Bytes of a file; `nil` if it is missing.
     func size(_ name: String) throws(VODFailure) -> Int64? {
-        switch members[name.lowercased()] {
+        switch members[name.lowercasedASCII()] {
         case nil, .null?: return nil
         case .integer(let size)? where size > 0: return size
         case .integer(0)?: throw .invalid("invalid request: \(name) is 0: an empty file cannot be uploaded")

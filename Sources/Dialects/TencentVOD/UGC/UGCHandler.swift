@@ -97,7 +97,7 @@ struct UGCHandler: UGCResponder {
     /// Its calls have that of the system; or none, if it sends them through a class of its own to an address that it has
     /// resolved. That of the SDK for Android is the one of okhttp.
     static func isIOS(_ fields: HTTPFields) -> Bool {
-        guard !fields.contains(body), let agent = fields["User-Agent"]?.lowercased() else { return true }
+        guard !fields.contains(body), let agent = fields["User-Agent"]?.lowercasedASCII() else { return true }
         return ["cfnetwork", "darwin", "iphone", "ipad"].contains { agent.contains($0) }
     }
 

@@ -99,7 +99,7 @@ struct VimeoAPIHandler: RequestHandler {
         guard head.method == .post, let method = head.fields["X-HTTP-Method-Override"], !method.isEmpty else {
             return head.method
         }
-        return HTTPMethod(rawValue: method.uppercased())
+        return HTTPMethod(rawValue: method.uppercasedASCII())
     }
 
     private func answer(
@@ -134,7 +134,7 @@ struct VimeoAPIHandler: RequestHandler {
         }
         let words = authorization.split(separator: " ", omittingEmptySubsequences: true)
         guard words.count == 2 else { throw VimeoFailure.badToken }
-        switch words[0].lowercased() {
+        switch words[0].lowercasedASCII() {
         case "bearer":
             guard let caller = try await tokens.caller(String(words[1])) else { throw VimeoFailure.badToken }
             return caller
@@ -153,7 +153,7 @@ struct VimeoAPIHandler: RequestHandler {
     private func client(_ head: RequestHead) async throws -> APIKey {
         let refusal = VimeoFailure.unauthenticated(8001, "The client id or the client secret is wrong.")
         let words = (head.fields["Authorization"] ?? "").split(separator: " ", omittingEmptySubsequences: true)
-        guard words.count == 2, words[0].lowercased() == "basic",
+        guard words.count == 2, words[0].lowercasedASCII() == "basic",
             let data = Data(base64Encoded: String(words[1])), let text = String(validating: data, as: UTF8.self),
             let colon = text.firstIndex(of: ":")
         else { throw refusal }
@@ -256,7 +256,7 @@ struct VimeoAPIHandler: RequestHandler {
 
     /// What `/oauth/access_token` answers (protocol notes §3.1).
     func tokenDocument(_ content: VimeoTokens.Content, _ token: String, _ request: Request) async throws -> JSONValue {
-        var members: [String: JSONValue] = [
+        var members: JSONMembers = [
             "access_token": .string(token), "token_type": .string("bearer"),
             "scope": .string(content.scopes.joined(separator: " ")),
             "app": .object(["name": .string("Sluice"), "uri": .string("/apps/1")]),

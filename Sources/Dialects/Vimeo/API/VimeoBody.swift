@@ -6,11 +6,11 @@ internal import HTTPWire
 /// In forms, dots separate the names of nested members (`privacy.view=nobody`). The type of a form can be text/plain or
 /// missing (protocol notes §3.2). Unknown members are ignored, because SDKs also send options of their own.
 struct VimeoBody: Equatable {
-    private(set) var members: [String: JSONValue]
+    private(set) var members: JSONMembers
     /// What is wrong with members that were read, in order.
     private(set) var problems: [VimeoFailure.Parameter] = []
 
-    init(_ members: [String: JSONValue] = [:]) { self.members = members }
+    init(_ members: JSONMembers = [:]) { self.members = members }
 
     /// - Parameters:
     ///   - request: Its content is read, up to `limit` bytes.
@@ -62,7 +62,7 @@ struct VimeoBody: Equatable {
             throw .malformed("The body is neither JSON nor a form: \(error.reason).")
         }
         guard items.count <= 256 else { throw .malformed("The form has too many fields.") }
-        var members: [String: JSONValue] = [:]
+        var members: JSONMembers = [:]
         for item in items.items {
             let path = item.name.split(separator: ".", omittingEmptySubsequences: false).prefix(6).map(String.init)
             guard let added = Self.adding(.string(item.value), at: path[...], to: members) else {
@@ -74,8 +74,8 @@ struct VimeoBody: Equatable {
     }
 
     /// - Returns: `nil` if there is a value at the path, above it or below it: as in JSON, no member has two values.
-    private static func adding(_ value: JSONValue, at path: ArraySlice<String>, to members: [String: JSONValue])
-        -> [String: JSONValue]?
+    private static func adding(_ value: JSONValue, at path: ArraySlice<String>, to members: JSONMembers)
+        -> JSONMembers?
     {
         guard let name = path.first else { return members }
         var members = members

@@ -54,7 +54,7 @@ struct VimeoFields: Equatable {
         if tree.wantsAll { return value }
         switch value {
         case .object(let members):
-            var kept: [String: JSONValue] = [:]
+            var kept: JSONMembers = [:]
             for (name, inner) in tree.names {
                 if let value = members[name] { kept[name] = reduced(value, to: inner) }
             }

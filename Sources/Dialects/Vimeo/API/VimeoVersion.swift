@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 
 /// The version of the API that a call is for (protocol notes §3.2).
@@ -11,11 +12,11 @@ enum VimeoVersion: Equatable {
 
     /// - Parameter accept: `application/vnd.vimeo.*+json;version=3.4` in one of many spellings.
     init(accept: String?) {
-        guard let accept, let range = accept.lowercased().range(of: "version") else {
+        guard let accept, let range = accept.lowercasedASCII().range(of: "version") else {
             self = .unknown
             return
         }
-        let rest = accept.lowercased()[range.upperBound...].drop { $0 == " " || $0 == "=" || $0 == "\"" }
+        let rest = accept.lowercasedASCII()[range.upperBound...].drop { $0 == " " || $0 == "=" || $0 == "\"" }
         let numbers = rest.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }.split(separator: ".").map {
             Int($0) ?? 0
         }

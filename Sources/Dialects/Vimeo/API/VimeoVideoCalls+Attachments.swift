@@ -62,7 +62,7 @@ extension VimeoVideoCalls {
             var probe = found.content
             if kind == .textTrack { probe.read(&body) }
             try body.finish()
-            if probe != found.content {
+            if !found.has(probe) {
                 let members = body
                 shown = try await library.attachments.change(found) { attachment in
                     var body = members

@@ -160,7 +160,7 @@ struct VimeoVideoCalls: VimeoService {
     static func creation(_ call: VimeoCall, limit: Int) async throws(VimeoFailure) -> VimeoBody {
         let body = try await VimeoBody(of: call.request, limit: limit)
         guard body.members.isEmpty, call.query.first("type") != nil else { return body }
-        var members: [String: JSONValue] = [:]
+        var members: JSONMembers = [:]
         for name in ["type", "link", "redirect_url", "size"] {
             members[name] = call.query.first(name).map(JSONValue.string)
         }
@@ -185,7 +185,7 @@ struct VimeoVideoCalls: VimeoService {
     ///   - call: The call.
     /// - Returns: 201 with the ticket, or with the video.
     /// - Throws: `VimeoFailure`; `UploadError`.
-    func createOld(_ new: VimeoUploads.New, _ labels: [String: JSONValue], _ call: VimeoCall) async throws -> Response {
+    func createOld(_ new: VimeoUploads.New, _ labels: JSONMembers, _ call: VimeoCall) async throws -> Response {
         var new = new
         if !labels.isEmpty { new.said = String(decoding: VimeoJSON.bytes(.object(labels)), as: UTF8.self) }
         let entry = try await create(new, call)
@@ -214,8 +214,8 @@ struct VimeoVideoCalls: VimeoService {
     {
         let types: [String: VimeoVideo.Approach] =
             replaced == nil ? ["streaming": .ticket, "POST": .post, "pull": .pull] : ["streaming": .ticket]
-        let type = (body.text("type", atMost: 64) ?? "").lowercased()
-        let approach = types.first { $0.key.lowercased() == type }?.value
+        let type = (body.text("type", atMost: 64) ?? "").lowercasedASCII()
+        let approach = types.first { $0.key.lowercasedASCII() == type }?.value
         if approach == nil {
             body.reject("type", "must be one of: \(types.keys.sorted().joined(separator: ", "))", 2230)
         }

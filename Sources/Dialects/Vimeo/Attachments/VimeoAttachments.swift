@@ -73,7 +73,7 @@ struct VimeoAttachments: Sendable {
         while let current = try await one(found.content.kind, at: found.record.key) {
             var changed = current.content
             change(&changed)
-            if changed == current.content { return changed }
+            if current.has(changed) { return changed }
             if try await records.replace(current.replaced(by: changed, until: nil).record) { return changed }
         }
         throw VimeoFailure.notFound
@@ -205,7 +205,7 @@ struct VimeoAttachments: Sendable {
                 }
                 changed.coming = (changed.coming ?? []) + [new]
             }
-            if changed == current.content { return changed }
+            if current.has(changed) { return changed }
             // Before they are forgotten.
             for id in obsolete { try await uploads.end(id) }
             if try await records.replace(current.replaced(by: changed, until: nil).record) { return changed }

@@ -13,7 +13,7 @@ extension VimeoBroker {
         let new = version == .old ? try VimeoVideoCalls.old(&body) : try VimeoVideoCalls.video(&body)
         if new.approach == .ticket { return try await local.createOld(new, body.labels, call) }
         if new.approach == .streaming { return try await createStreamed(new, body.labels, call) }
-        var upload: [String: JSONValue] = ["approach": .string(new.approach.rawValue)]
+        var upload: JSONMembers = ["approach": .string(new.approach.rawValue)]
         if let size = new.size { upload["size"] = .string(String(size)) }
         if let url = new.redirectURL { upload["redirect_url"] = .string(url) }
         if let link = new.link { upload["link"] = .string(link) }
@@ -76,7 +76,7 @@ extension VimeoBroker {
     /// Approach `streaming`: the video is Vimeo's from the beginning, and the bytes come here.
     func createStreamed(
         _ new: VimeoUploads.New,
-        _ labels: [String: JSONValue],
+        _ labels: JSONMembers,
         _ call: VimeoCall
     ) async throws -> Response {
         guard let size = new.size else {
@@ -115,7 +115,7 @@ extension VimeoBroker {
     /// Creates a video, or another file of one, that is to take bytes from here.
     func make(
         _ size: Int64,
-        _ labels: [String: JSONValue],
+        _ labels: JSONMembers,
         replacing replaced: Int64? = nil,
         named name: String? = nil,
         _ call: VimeoCall
@@ -178,13 +178,13 @@ extension VimeoBroker {
 
 extension VimeoBody {
     /// What the members say about a video, for Vimeo; others are not passed on.
-    var labels: [String: JSONValue] {
-        var labels: [String: JSONValue] = [:]
+    var labels: JSONMembers {
+        var labels: JSONMembers = [:]
         for name in ["name", "description", "password", "license", "locale", "content_rating"] {
             labels[name] = self[name]
         }
         var body = self
-        var privacy: [String: JSONValue] = [:]
+        var privacy: JSONMembers = [:]
         for name in ["view", "embed", "comments"] { privacy[name] = self["privacy.\(name)"] }
         for name in ["download", "add"] { privacy[name] = body.bool("privacy.\(name)").map(JSONValue.bool) }
         if !privacy.isEmpty { labels["privacy"] = .object(privacy) }

@@ -103,9 +103,9 @@ extension VimeoBroker {
 
     /// The members of a picture or a text track that Vimeo is told.
     static func members(of kind: VimeoAttachment.Kind, _ body: inout VimeoBody, isNew: Bool)
-        throws(VimeoFailure) -> [String: JSONValue]
+        throws(VimeoFailure) -> JSONMembers
     {
-        var members: [String: JSONValue] = [:]
+        var members: JSONMembers = [:]
         if let isActive = body.bool("active") { members["active"] = .bool(isActive) }
         switch kind {
         case .picture:

@@ -131,7 +131,7 @@ struct VimeoBroker: VimeoService {
         if failure == nil, !video.isSettled, let key = video.sourceKey {
             failure = try await library.entry(at: key)?.video.failure
         }
-        var upload: [String: JSONValue] = [:]
+        var upload: JSONMembers = [:]
         if case .object(let known)? = members["upload"] { upload = known }
         if video.approach == .streaming, let source = video.source {
             upload["approach"] = .string("streaming")
@@ -147,7 +147,7 @@ struct VimeoBroker: VimeoService {
     }
 
     /// Members without links to content, unless the caller may read it.
-    static func readable(_ members: [String: JSONValue], _ call: VimeoCall) -> [String: JSONValue] {
+    static func readable(_ members: JSONMembers, _ call: VimeoCall) -> JSONMembers {
         call.caller.mayRead ? members : members.filter { !contentMembers.contains($0.key) }
     }
 

@@ -34,14 +34,14 @@ struct VimeoCloudVideo: Sendable, Equatable, Codable {
     var isSettled: Bool { failure != nil || !["uploading", "transcode_starting", "transcoding"].contains(status) }
 
     /// Takes what Vimeo told.
-    mutating func learn(_ document: [String: JSONValue]) {
+    mutating func learn(_ document: JSONMembers) {
         self.document = String(decoding: VimeoJSON.bytes(.object(document)), as: UTF8.self)
         if case .string(let text)? = document["status"] { status = text }
         isGone = nil
     }
 
     /// Members of the document.
-    var members: [String: JSONValue] {
+    var members: JSONMembers {
         JSONValue(json: Array(document.utf8))?.members ?? ["uri": .string(uri), "status": .string(status)]
     }
 }
@@ -111,7 +111,7 @@ struct VimeoCloudVideos: Sendable {
         while let found = try await one(at: key) {
             var video = found.content
             change(&video)
-            if video == found.content { return video }
+            if found.has(video) { return video }
             if try await records.replace(found.replaced(by: video, until: nil).record) { return video }
         }
         return nil

@@ -125,7 +125,7 @@ final class VimeoTransfers: Sendable {
         while let found = try await one(key) {
             var transfer = found.content
             guard change(&transfer) else { return nil }
-            if transfer == found.content { return transfer }
+            if found.has(transfer) { return transfer }
             // One that is over is kept while its client may ask again.
             let end = transfer.endedAt.flatMap { transfer.hasFailed == true ? nil : $0 }.map {
                 Date(timeIntervalSince1970: Double($0) + library.lifetime)

@@ -13,7 +13,7 @@ struct VimeoUpstream: Sendable {
 
     /// A document that Vimeo sent.
     struct Document {
-        var members: [String: JSONValue]
+        var members: JSONMembers
         /// `Last-Modified`.
         var modified: String?
     }
@@ -22,7 +22,7 @@ struct VimeoUpstream: Sendable {
     struct Made {
         var id: Int64
         var uri: String
-        var document: [String: JSONValue]
+        var document: JSONMembers
         /// `nil` for approaches without one.
         var link: String?
     }
@@ -116,7 +116,7 @@ struct VimeoUpstream: Sendable {
     /// - Throws: `VimeoFailure`; what Vimeo made of a request that it took for another one is deleted.
     func create(
         _ path: String,
-        _ body: [String: JSONValue],
+        _ body: JSONMembers,
         approach: VimeoVideo.Approach,
         fields: [String]
     ) async throws(VimeoFailure) -> Made {
@@ -124,7 +124,7 @@ struct VimeoUpstream: Sendable {
         guard case .string(let uri)? = document["uri"], let id = Self.id(uri) else {
             throw VimeoFailure(502, nil, "Vimeo did not tell what it has created.", "Try again.")
         }
-        var upload: [String: JSONValue] = [:]
+        var upload: JSONMembers = [:]
         if case .object(let members)? = document["upload"] { upload = members }
         var link: String?
         if case .string(let text)? = upload["upload_link"], text.hasPrefix("https://") || text.hasPrefix("http://") {
@@ -157,7 +157,7 @@ struct VimeoUpstream: Sendable {
         uri.split(separator: "/").last.flatMap { VimeoVideo.id(String($0.prefix { $0 != ":" })) }
     }
 
-    static func members(_ content: [UInt8]) -> [String: JSONValue]? {
+    static func members(_ content: [UInt8]) -> JSONMembers? {
         JSONValue(json: content)?.members
     }
 

@@ -56,7 +56,7 @@ struct VimeoDocuments: Sendable {
         let video = entry.video
         let labels = video.labels
         let created = Self.time(entry.record.record.createdAt)
-        var members: [String: JSONValue] = [
+        var members: JSONMembers = [
             "uri": .string(video.uri),
             "name": .string(labels.name ?? "Untitled"),
             "description": Self.text(labels.description),

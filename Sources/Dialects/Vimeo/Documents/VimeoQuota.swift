@@ -33,7 +33,7 @@ struct VimeoQuota: Sendable, Equatable {
         periodLength = report.period.end.timeIntervalSince(report.period.start)
     }
 
-    private static func space(_ limit: Int64?, _ used: Int64) -> [String: JSONValue] {
+    private static func space(_ limit: Int64?, _ used: Int64) -> JSONMembers {
         [
             "free": limit.map { .integer(max(0, $0 - used)) } ?? .null, "max": limit.map(JSONValue.integer) ?? .null,
             "used": .integer(used), "unit": .string("video_size"),

@@ -170,7 +170,7 @@ struct VimeoFailure: Error, Equatable {
     // MARK: The response
 
     func response(requestID: String) -> Response {
-        var members: [String: JSONValue] = [
+        var members: JSONMembers = [
             "error": .string(message), "link": .null, "developer_message": .string(advice),
         ]
         if let code { members["error_code"] = .integer(Int64(code)) }

@@ -346,7 +346,7 @@ struct VimeoLibrary: Sendable {
         while let record = try await records.record(VimeoVideo.recordKind, entry.record.record.key) {
             let current = try CodedRecord<VimeoVideo>(record)
             guard current.content.isDeleted != true, let wanted = change(current.content) else { return nil }
-            if wanted == current.content { return wanted }
+            if current.has(wanted) { return wanted }
             if try await records.replace(current.replaced(by: wanted, until: nil).record) { return wanted }
         }
         return nil
