@@ -338,7 +338,8 @@ let package = Package(
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "Bytes", "CDescriptors", "Gateway", "Administration", "GatewayKit", "Migration", "ObjectGateway", "RESTKit",
+                "Bytes", "CDescriptors", "Gateway", "Administration", "GatewayKit", "Migration", "ObjectGateway",
+                "RESTKit",
                 "SettingsKit", "Stores", "Telemetry", "TencentVOD", "UploadModel", "UploadCore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
