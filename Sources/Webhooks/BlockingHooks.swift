@@ -72,28 +72,48 @@ package struct BlockingHooks: UploadHooks {
             forwarded += values.map { (name: name, value: $0) }
         }
         let id = "msg_" + UploadID.generate(at: clock.now).text
-        let deadline = ContinuousClock.now + settings.timeout
+        let call = { @Sendable [payload, forwarded] (timeout: Duration) async throws(HookFailure) -> HookReply in
+            try await caller.call(
+                name,
+                upload,
+                payload,
+                id: id,
+                at: clock.now,
+                timeout: timeout,
+                fields: forwarded
+            )
+        }
+        let (outcome, isCutOff) = await caller.whileServing {
+            (await Self.repeated(within: settings.timeout, call), Task.isCancelled)
+        }
+        switch outcome {
+        case .success(let reply): return reply
+        case .failure(let error):
+            onFailure(name, upload.id, error.description)
+            // Whatever the settings say: the app may be well.
+            if isCutOff { throw UploadError(.unavailable, "The server is stopping; try again.") }
+            if settings.isFailOpen { return nil }
+            throw UploadError(.unavailable, "The app that approves uploads cannot be reached; try again later.")
+        }
+    }
+
+    /// Repeats a call after failures that pass.
+    private static func repeated(
+        within timeout: Duration,
+        _ call: @Sendable (_ timeout: Duration) async throws(HookFailure) -> HookReply
+    ) async -> Result<HookReply, HookFailure> {
+        let deadline = ContinuousClock.now + timeout
         var pause = Duration.milliseconds(100)
         while true {
             do throws(HookFailure) {
-                return try await caller.call(
-                    name,
-                    upload,
-                    payload,
-                    id: id,
-                    at: clock.now,
-                    timeout: deadline - .now,
-                    fields: forwarded
-                )
+                return .success(try await call(deadline - .now))
             } catch {
                 // A receiver that is being restarted is back in a moment.
                 if error.isTransient, .now + pause < deadline, (try? await Task.sleep(for: pause)) != nil {
                     pause *= 2
                     continue
                 }
-                onFailure(name, upload.id, error.description)
-                if settings.isFailOpen { return nil }
-                throw UploadError(.unavailable, "The app that approves uploads cannot be reached; try again later.")
+                return .failure(error)
             }
         }
     }

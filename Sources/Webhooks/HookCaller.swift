@@ -133,13 +133,61 @@ package struct HookCaller: Sendable {
         if let url { transport.follow(url: url) }
     }
 
-    func cutOff() { transport.cutOff() }
+    /// Does work for which a request waits; it is cancelled at `cutOff`.
+    func whileServing<Success: Sendable>(_ work: @escaping @Sendable () async -> Success) async -> Success {
+        let task = Task { await work() }
+        let id = live.waits.begin { task.cancel() }
+        defer { live.waits.end(id) }
+        return await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
+    }
+
+    func cutOff() {
+        live.waits.cutOff()
+        transport.cutOff()
+    }
 
     func close() { transport.close() }
 }
 
+/// What requests wait for.
+private final class RequestWaits: Sendable {
+    private struct State {
+        var cancels: [UInt64: @Sendable () -> Void] = [:]
+        var lastID: UInt64 = 0
+        var isCutOff = false
+    }
+
+    private let state = Mutex(State())
+
+    /// - Returns: For `end`.
+    func begin(_ cancel: @escaping @Sendable () -> Void) -> UInt64 {
+        let (id, isCutOff) = state.withLock { state in
+            state.lastID += 1
+            state.cancels[state.lastID] = cancel
+            return (state.lastID, state.isCutOff)
+        }
+        if isCutOff { cancel() }
+        return id
+    }
+
+    func end(_ id: UInt64) { state.withLock { $0.cancels[id] = nil } }
+
+    func cutOff() {
+        let cancels = state.withLock { state in
+            state.isCutOff = true
+            return Array(state.cancels.values)
+        }
+        for cancel in cancels { cancel() }
+    }
+}
+
 private final class LiveHookSettings: Sendable {
     private let settings: Mutex<HookSettings>
+    let waits = RequestWaits()
 
     init(_ settings: HookSettings) { self.settings = Mutex(settings) }
 
