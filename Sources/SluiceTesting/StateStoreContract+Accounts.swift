@@ -80,8 +80,9 @@ extension StateStoreContract {
                 var upload = counted(Double(number))
                 upload.issuer = "key_\(number)"
                 try await insert(upload, into: store)
-                try demand(await store.totals(of: .key), is: UsageTotals(openUploads: Int64(number)))
-                try demand(await store.totals(of: .subject), is: UsageTotals(openUploads: Int64(number)))
+                let totals = UsageTotals(openUploads: Int64(number), storedBytes: Int64(10 * (number - 1)))
+                try demand(await store.totals(of: .key), is: totals)
+                try demand(await store.totals(of: .subject), is: totals)
                 var whole = counted(Double(10 + number), length: 10)
                 whole.issuer = "key_\(number)"
                 try await insert(whole, into: store)

@@ -112,9 +112,12 @@ struct LogSinkTests {
         let line = LineLogHandler.lossLine(12, isJSON: isJSON)
         #expect(line.contains("12 log lines were lost"))
         if isJSON {
-            let members = try JSONDecoder().decode([String: String].self, from: Data(line.utf8))
-            #expect(members["level"] == "warning")
-            #expect(members["lost"] == "12")
+            struct Line: Decodable {
+                let level: String
+                let lost: Int
+            }
+            let members = try JSONDecoder().decode(Line.self, from: Data(line.utf8))
+            #expect(members.level == "warning" && members.lost == 12)
         } else {
             #expect(line.hasSuffix("warning 12 log lines were lost lost=12"))
         }
