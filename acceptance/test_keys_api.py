@@ -35,7 +35,7 @@ LIMITED = {
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory):
-    settings = {"SLUICE_OBJECT_DOMAINS": ",".join(DOMAINS.values())}
+    settings = {"SLUICE_OBJECT_DOMAINS": ",".join(DOMAINS.values()), "SLUICE_LOG_LEVEL": "debug"}
     with ObjectServer(tmp_path_factory.mktemp("keys") / "data", free_port(), settings) as server:
         yield server
 

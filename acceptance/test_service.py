@@ -143,7 +143,12 @@ def test_the_request_id_of_a_response_is_in_the_log(server, api):
     assert identifier in server.whole_log()
 
 
-def test_the_log_says_who_sent_a_request(server, api):
+def test_the_log_says_who_sent_a_request(make_server):
+    with make_server(environment={"SLUICE_LOG_LEVEL": "debug"}) as server:
+        check_who_sent_requests(server, API(server.url, server.admin_key))
+
+
+def check_who_sent_requests(server, api):
     keys = [api.post("/v1/keys", {"name": name, "scopes": ["mint"]}).json() for name in ("one", "two")]
     token = api.post("/v1/tus/tokens", {"subject": "anna"}, key=keys[0]["secret"]).json()["token"]
     url = api.created(3, key=token)
