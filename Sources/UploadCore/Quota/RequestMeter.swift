@@ -179,6 +179,8 @@ package final class RequestMeter: Sendable {
 
     /// Nanoseconds; an interruption is seen after at most this.
     private static let longestSleep: Nanoseconds = 250_000_000
-    /// Nanoseconds; who waits longer takes less at once, so that many who share a rate get their turns soon.
+    /// Nanoseconds; a request that has to wait longer reads less at once.
+    ///
+    /// So requests that share a rate wait less for each other.
     private static let crowd: Nanoseconds = 1_000_000_000
 }
