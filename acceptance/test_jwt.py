@@ -265,10 +265,11 @@ def test_limits_and_metadata_come_from_settings_and_claims(make_gateway, own_pro
     admin = API(gateway.url, gateway.admin_key)
     claims = {"tenant": 7, "app_metadata": {"plan": "gold"}, "uid": "7", "sub": None}
     app = user(gateway, own_provider.token(**claims))
-    png = {"filetype": "image/png", "tenant": "8"}
+    png = {"filetype": "image/png", "tenant": "8", "absent": "mine"}
     upload = admin.upload(upload_id(app.created(1024, metadata=png)))
     assert upload["subject"] == "idp:7"
-    assert upload["metadata"] == {"filetype": "image/png", "tenant": "7", "plan": "gold"}
+    # A name of the issuer is empty where the token does not have the claim.
+    assert upload["metadata"] == {"filetype": "image/png", "tenant": "7", "plan": "gold", "absent": ""}
     tus_error(app.create(1025, metadata=png), 413)
     tus_error(app.create(1, metadata={"filetype": "text/plain"}), 415)
     assert app.request("PUT", "/v1/media/a.txt", data=b"1", headers={"Content-Type": "text/plain"}).status_code == 415
@@ -282,12 +283,13 @@ def test_limits_and_metadata_come_from_settings_and_claims(make_gateway, own_pro
     tus_error(more.create(1025, metadata=png), 413)
 
     # Limits follow what is minted.
-    wanted = {"subject": "idp:7", "maxBytes": 100, "contentTypes": ["image/*", "text/*"], "metadata": {"tenant": "8"}}
+    metadata = {"tenant": "8", "Tenant": "8", "ABSENT": "mine"}
+    wanted = {"subject": "idp:7", "maxBytes": 100, "contentTypes": ["image/*", "text/*"], "metadata": metadata}
     minted = user(gateway, less.post("/v1/tus/tokens", wanted).json()["token"])
     tus_error(minted.create(11, metadata=png), 413)
     tus_error(minted.create(1, metadata={"filetype": "image/gif"}), 415)
     upload = admin.upload(upload_id(minted.created(1, metadata=png)))
-    assert upload["metadata"]["tenant"] == "7"
+    assert upload["metadata"] == {"filetype": "image/png", "tenant": "7", "plan": "gold", "absent": ""}
     problem(less.post("/v1/tus/tokens", wanted | {"contentTypes": ["text/*"]}), 403, "forbidden")
     put = less.post("/v1/presigned-urls", {"bucket": BUCKET, "key": "idp%3A7/a", "contentType": "image/png"}).json()
     assert requests.put(put["url"], data=bytes(11), headers=put["headers"], timeout=10).status_code == 400

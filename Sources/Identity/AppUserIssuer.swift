@@ -126,7 +126,12 @@ struct AppUserIssuer: Sendable {
 
     private func metadata(_ claims: JSONMembers) throws(UploadError) -> [String: String] {
         var metadata: [String: String] = [:]
-        for (name, claim) in settings.metadata where claim.value(in: claims) != nil {
+        for (name, claim) in settings.metadata {
+            guard claim.value(in: claims) != nil else {
+                // The name belongs to the issuer: without the claim no user may fill it in.
+                metadata[name] = ""
+                continue
+            }
             guard let text = claim.text(in: claims), text.utf8.count <= Self.maximumMetadataBytes else {
                 throw Self.invalid(claim, "a text of at most \(Self.maximumMetadataBytes) bytes, or a number")
             }

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// The rule for texts in metadata, applied wherever an upload gets some, in whatever protocol they came.
 ///
 /// A control character makes one name look like another, ends a line of a log or a field, and is where some programs
@@ -58,5 +60,14 @@ extension [String: String] {
             self[name] = nil
             self[name] = value
         }
+    }
+
+    /// Sets these values in place of those under names that are equal without the case of ASCII letters.
+    ///
+    /// Header fields of objects make one name of them.
+    package mutating func replaceIgnoringCase(with values: [String: String]) {
+        let taken = Set(values.keys.map { ExactText($0.lowercasedASCII()) })
+        self = filter { !taken.contains(ExactText($0.key.lowercasedASCII())) }
+        replace(with: values)
     }
 }

@@ -145,11 +145,11 @@ struct AppUserTests {
             maximumBytes: 100,
             contentTypes: ["image/*", "video/mp4"],
             expiresAt: .distantFuture,
-            metadata: ["plan": "free", "own": "1"]
+            metadata: ["plan": "free", "own": "1", "Plan": "free", "pl\u{E4}n": "2"]
         )
         try key.limit(minted: &grant, at: clock.now)
         #expect(grant.maximumBytes == 10 && Set(grant.contentTypes) == ["video/mp4", "image/png"])
-        #expect(grant.metadata == ["plan": "gold", "own": "1"])
+        #expect(grant.metadata == ["plan": "gold", "own": "1", "pl\u{E4}n": "2"])
         #expect(grant.expiresAt == clock.now.addingTimeInterval(60))
         var audio = Grant(id: "a", subject: "anna", contentTypes: ["audio/*"], expiresAt: .distantFuture)
         #expect(throws: UploadError.self) { try key.limit(minted: &audio, at: clock.now) }

@@ -10,7 +10,8 @@ extension ObjectAttributes {
     ///
     /// What the client did not send is not added: readers of a public object would see it.
     mutating func agree(with metadata: [String: String]) {
-        for (name, value) in metadata {
+        // Of names that are one field, always the same wins.
+        for (name, value) in metadata.sorted(by: { $0.key < $1.key }) {
             let field = Self.userPrefix + name.lowercasedASCII()
             guard headers[field] != nil else { continue }
             headers[field] = MetadataText.isName(value) ? value : nil

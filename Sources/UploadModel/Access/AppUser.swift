@@ -62,7 +62,7 @@ package final class AppUser: Sendable, Equatable {
             )
         }
         grant.contentTypes = types
-        grant.metadata.replace(with: metadata)
+        grant.metadata.replaceIgnoringCase(with: metadata)
     }
 }
 
