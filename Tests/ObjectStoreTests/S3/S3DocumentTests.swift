@@ -191,6 +191,44 @@ struct S3DocumentTests {
         #expect(checked > 30)
     }
 
+    @Test("a value has no elements, and what consists of elements has no text")
+    func structure() throws {
+        var checked = 0
+        for (read, text) in Self.documents {
+            func code(_ changed: String) -> ObjectErrorCode? {
+                s3Code { () throws(ObjectError) in try read(Array(changed.utf8)) }
+            }
+            #expect(code(text.replacing("><", with: ">\r\n\t <")) == nil, "\(text)")
+            for match in text.matches(of: />([^<]+)</) {
+                checked += 1
+                let value = String(match.1)
+                for other in ["<b/>", "<b>\(value)</b>", "\(value)<b/>", "<Key>\(value)</Key>\(value)"] {
+                    let changed = text.replacingCharacters(in: match.range, with: ">\(other)<")
+                    #expect(code(changed) == .malformedXML, "\(changed)")
+                }
+            }
+            for match in text.matches(of: /><(?!\/)/) {
+                checked += 1
+                let changed = text.replacingCharacters(in: match.range, with: ">a<")
+                #expect(code(changed) == .malformedXML, "\(changed)")
+            }
+        }
+        #expect(checked > 60)
+    }
+
+    @Test("what could be a condition of a deletion, or part of a tag, is not ignored")
+    func unknownMembers() {
+        let deletion = Array("<Delete><Object><Key>a</Key><Etag>x</Etag></Object></Delete>".utf8)
+        #expect(s3Code { () throws(ObjectError) in try ObjectDeletion(document: deletion) } == .malformedXML)
+        let tag = "<Tag><Key>a</Key><Value>b</Value></Tag>"
+        for text in [
+            "<TagSet><Tag><Key>a</Key><Value>b</Value><X>c</X></Tag></TagSet>", "<TagSet>\(tag)</TagSet><X/>",
+        ] {
+            let tagging = Array("<Tagging>\(text)</Tagging>".utf8)
+            #expect(s3Code { () throws(ObjectError) in try ObjectTagging.tags(document: tagging) } == .malformedXML)
+        }
+    }
+
     @Test("what two elements of a lifecycle rule would say together is said once")
     func lifecycleTwice() {
         func code(_ rest: String) -> ObjectErrorCode? {

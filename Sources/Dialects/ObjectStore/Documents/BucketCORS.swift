@@ -26,6 +26,7 @@ package struct BucketCORS: Sendable, Equatable {
             bytes,
             "CORSConfiguration",
             limit: RequestDocuments.Limit.cors,
+            nesting: ["CORSRule"],
             repeating: ["CORSRule", "AllowedOrigin", "AllowedMethod", "AllowedHeader", "ExposeHeader"]
         )
         let nodes = root.all("CORSRule")

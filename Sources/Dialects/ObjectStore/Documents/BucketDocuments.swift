@@ -17,6 +17,7 @@ package enum BucketDocuments {
             bytes,
             "CreateBucketConfiguration",
             limit: RequestDocuments.Limit.creation,
+            nesting: ["Location", "Bucket", "Tags", "Tag"],
             repeating: ["Tag"]
         )
         for other in root.children where other.name != "LocationConstraint" {

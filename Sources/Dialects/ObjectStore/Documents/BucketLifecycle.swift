@@ -63,6 +63,7 @@ package struct BucketLifecycle: Sendable, Equatable {
     private static let aborts: [ExactText: String] = [
         "AbortIncompleteMultipartUpload": "DaysAfterInitiation", "AbortMultipartUpload": "Days",
     ]
+    private static let containers: Set<ExactText> = ["Rule", "Filter", "And", "Tag", "Expiration", "Transition", "Not"]
     private static let others: Set<ExactText> = ["ID", "Status", "Prefix", "Filter", "Tag", "Expiration", "Transition"]
 
     /// - Parameter bytes: The document.
@@ -72,6 +73,7 @@ package struct BucketLifecycle: Sendable, Equatable {
             bytes,
             "LifecycleConfiguration",
             limit: RequestDocuments.Limit.lifecycle,
+            nesting: Self.containers.union(Self.versionActions).union(Self.aborts.keys),
             repeating: ["Rule", "Tag", "Transition", "NoncurrentVersionTransition"]
         )
         let nodes = root.all("Rule")

@@ -79,6 +79,7 @@ package struct CompletedPart: Sendable, Equatable {
             bytes,
             "CompleteMultipartUpload",
             limit: RequestDocuments.Limit.completion,
+            nesting: ["Part"],
             repeating: ["Part"]
         )
         guard ((canBeEmpty ? 0 : 1)...PartRecord.numbers.upperBound).contains(root.children.count) else {

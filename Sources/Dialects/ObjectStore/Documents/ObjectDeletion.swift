@@ -25,6 +25,7 @@ package struct ObjectDeletion: Sendable, Equatable {
             bytes,
             "Delete",
             limit: RequestDocuments.Limit.deletion,
+            nesting: ["Object"],
             repeating: ["Object"]
         )
         var isQuiet = false
@@ -33,7 +34,10 @@ package struct ObjectDeletion: Sendable, Equatable {
             switch node.name {
             case "Quiet": isQuiet = root.trimmed("Quiet")?.lowercasedASCII() == "true"
             case "Object":
-                guard let key = node["Key"] else { throw ObjectError(.malformedXML) }
+                // An element that is not known could be a condition.
+                guard let key = node["Key"], node.children.allSatisfy({ Self.members.contains($0.name) }) else {
+                    throw ObjectError(.malformedXML)
+                }
                 entries.append(Self.entry(node, key: key))
             default: throw ObjectError(.malformedXML)
             }
@@ -42,6 +46,8 @@ package struct ObjectDeletion: Sendable, Equatable {
         self.isQuiet = isQuiet
         self.entries = entries
     }
+
+    private static let members: Set<ExactText> = ["Key", "VersionId", "ETag", "LastModifiedTime", "Size"]
 
     private static func entry(_ node: XMLNode, key: String) -> Entry {
         do throws(ObjectError) {

@@ -15,12 +15,13 @@ package enum ObjectTagging {
             bytes,
             "Tagging",
             limit: RequestDocuments.Limit.tagging,
+            nesting: ["TagSet", "Tag"],
             repeating: ["Tag"]
         )
-        guard let set = root.first("TagSet") else { throw ObjectError(.malformedXML) }
+        guard let set = root.first("TagSet"), root.children.count == 1 else { throw ObjectError(.malformedXML) }
         var pairs: [(String, String)] = []
         for tag in set.children {
-            guard tag.name == "Tag", let key = tag["Key"], let value = tag["Value"] else {
+            guard tag.name == "Tag", let key = tag["Key"], let value = tag["Value"], tag.children.count == 2 else {
                 throw ObjectError(.malformedXML)
             }
             pairs.append((key, value))

@@ -21,6 +21,8 @@ package enum RequestDocuments {
     ///   - bytes: The document.
     ///   - name: The required root element, in any namespace.
     ///   - limit: Maximum size in bytes.
+    ///   - containers: The elements that consist of others, besides the root; any other has text only, and these have
+    ///     none. Otherwise a value could be read as another one, or as missing.
     ///   - repeated: The elements that may occur several times in one; of any other, clients and servers could take a
     ///     different one.
     /// - Returns: The root with its content.
@@ -29,6 +31,7 @@ package enum RequestDocuments {
         _ bytes: [UInt8],
         _ name: ExactText,
         limit: Int,
+        nesting containers: Set<ExactText> = [],
         repeating repeated: Set<ExactText>
     ) throws(ObjectError) -> XMLNode {
         guard bytes.count <= limit else {
@@ -43,7 +46,9 @@ package enum RequestDocuments {
         guard !namesOtherCoding(bytes), let root = XMLNode.parse(bytes), root.name == name else {
             throw ObjectError(.malformedXML)
         }
-        guard isDistinct(root, but: repeated) else { throw ObjectError(.malformedXML) }
+        guard isDistinct(root, but: repeated), isStructured(root, containers.union([name])) else {
+            throw ObjectError(.malformedXML)
+        }
         return root
     }
 
@@ -56,6 +61,16 @@ package enum RequestDocuments {
             (repeated.contains(child.name) || names.insert(child.name).inserted) && isDistinct(child, but: repeated)
         }
     }
+
+    /// Whether elements are in containers only, and no text is beside them.
+    private static func isStructured(_ node: XMLNode, _ containers: Set<ExactText>) -> Bool {
+        guard !node.children.isEmpty || containers.contains(node.name) else { return true }
+        return containers.contains(node.name) && node.text.utf8.allSatisfy(isSpace)
+            && node.children.allSatisfy { isStructured($0, containers) }
+    }
+
+    /// White space of XML (XML 1.0 §2.3).
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
 
     /// Whether the XML declaration names an encoding other than UTF-8.
     private static func namesOtherCoding(_ bytes: [UInt8]) -> Bool {
