@@ -166,6 +166,31 @@ def check_who_sent_requests(server, api):
     assert not {"key", "subject"} & of[wrong.headers["X-Request-ID"]].keys()
 
 
+def test_the_log_says_which_upload_a_request_was_about(server, api):
+    url = api.created(3)
+    upload = url.rsplit("/", 1)[1].split(".")[0]
+    tus = TUS | {"Content-Type": OFFSET_TYPE}
+    draft = {"Upload-Draft-Interop-Version": "8", "Content-Type": "application/partial-upload"}
+    answers = [
+        requests.head(url, headers=TUS, timeout=10),
+        requests.patch(url, b"abc", headers=tus | {"Upload-Offset": "1"}, timeout=10),
+        requests.patch(url, b"a", headers=tus | {"Upload-Offset": "0"}, timeout=10),
+        requests.patch(url, b"b", headers=draft | {"Upload-Offset": "1", "Upload-Complete": "?0"}, timeout=10),
+        requests.patch(url, b"c", headers=draft | {"Upload-Offset": "1", "Upload-Complete": "?1"}, timeout=10),
+        requests.head(url, headers={"Upload-Draft-Interop-Version": "8"}, timeout=10),
+        requests.delete(url, headers=TUS, timeout=10),
+        requests.head(url, headers=TUS, timeout=10),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 409, 204, 204, 409, 204, 204, 410]
+    created = api.create(3, body=b"abc")
+    stranger = requests.head(url[:-1] + ("A" if url[-1] != "A" else "B"), headers=TUS, timeout=10)
+    lines = [json.loads(line) for line in server.whole_log().splitlines() if line.startswith("{")]
+    of = {line["request"]: line.get("upload") for line in lines if line["message"] == "request"}
+    assert [of[answer.headers["X-Request-ID"]] for answer in answers] == [upload] * len(answers)
+    assert of[created.headers["X-Request-ID"]] == created.headers["Location"].rsplit("/", 1)[1].split(".")[0]
+    assert of[stranger.headers["X-Request-ID"]] is None
+
+
 def test_pages_of_other_origins_can_read_errors(api):
     answer = api.get("/v1/uploads", key=None, headers={"Origin": "https://app.example"})
     assert answer.status_code == 401

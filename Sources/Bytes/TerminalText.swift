@@ -27,6 +27,23 @@ package enum TerminalText {
             .joined(separator: "\n")
     }
 
+    /// The text as a value that ends where the next field of a line begins: in quotes, as in JSON, if it is empty or has a
+    /// space, `=`, `"` or `\`, or something that is escaped.
+    package static func quoted(_ text: String) -> String {
+        let shown = escaped(text)
+        let needsQuotes = text.utf8.contains { byte in
+            byte == 0x20 || byte == UInt8(ascii: "=") || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+        }
+        guard needsQuotes || text.isEmpty || shown.utf8.count != text.utf8.count else { return shown }
+        // Before control characters are escaped: their backslash must not be doubled.
+        var inner = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            if scalar == "\"" || scalar == "\\" { inner.append("\\") }
+            inner.append(scalar)
+        }
+        return "\"" + escaped(String(inner)) + "\""
+    }
+
     private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
         // Most texts have nothing else.
         if 0x20..<0x7F ~= scalar.value { return false }

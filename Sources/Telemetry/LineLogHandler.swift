@@ -58,7 +58,7 @@ package struct LineLogHandler: LogHandler {
             return text.text()
         }
         let fields = metadata.sorted { $0.key < $1.key }.map {
-            " \($0.key)=\(TerminalText.escaped($0.value.description))"
+            " \($0.key)=\(TerminalText.quoted($0.value.description))"
         }
         return "\(time) \(level) \(TerminalText.escaped(message))" + fields.joined()
     }

@@ -52,6 +52,14 @@ struct ExactTextTests {
         #expect(TerminalText.escaped(text).isExactly(shown + " é\u{301}" + #"\u0009\u000a日"#))
         #expect(TerminalText.lines(text).isExactly(shown + " é\u{301}" + "\\u0009\n日"))
         #expect(TerminalText.lines("a\r\nb\n\n").isExactly("a\\u000d\nb\n\n"))
+        for text in ["a", "é/日:1", "-"] { #expect(TerminalText.quoted(text).isExactly(text)) }
+        for (text, quoted) in [
+            ("", "\"\""), ("a b", "\"a b\""), ("a=1", "\"a=1\""), ("a\"b", #""a\"b""#), (#"a\b"#, #""a\\b""#),
+            ("a\nb", #""a\u000ab""#), (#"\"# + "\u{1B}", #""\\\u001b""#),
+        ] {
+            #expect(TerminalText.quoted(text) == quoted)
+            #expect(JSONValue(json: Array(quoted.utf8)) == .string(text))
+        }
         // In JSON it means the same.
         let bad = "\u{9B}\u{E0001}"
         #expect(JSONValue(json: Array("\"\(TerminalText.escaped(bad))\"".utf8)) == .string(bad))

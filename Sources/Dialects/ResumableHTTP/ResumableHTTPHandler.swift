@@ -86,9 +86,10 @@ package struct ResumableHTTPHandler: Sendable {
     /// Handles a request for the collection (`token` is `nil`) or for an upload resource.
     package func respond(to request: Request, upload token: String?) async -> Response {
         let version = InteropVersion(request.head.fields)
+        let id = token.flatMap { locator.id(in: $0) }
         var response: Response
         do throws(UploadProblem) {
-            response = try await self.response(request, token, version)
+            response = try await self.response(request, isForUpload: token != nil, id, version)
         } catch {
             var error = error
             if error.status == 410, version.endedIsNotFound {
@@ -99,6 +100,7 @@ package struct ResumableHTTPHandler: Sendable {
             if error.expectedOffset != nil { version.setComplete(error.isComplete, in: &response.fields) }
             if error.status == 413, version.hasLimits { response.fields["Upload-Limit"] = limits(of: nil, version) }
         }
+        if let id { response.trace.uploadID = id.text }
         if request.head.method == .head { response.content = .empty }
         if let number = version.number { response.fields["Upload-Draft-Interop-Version"] = String(number) }
         return response
@@ -106,18 +108,19 @@ package struct ResumableHTTPHandler: Sendable {
 
     private func response(
         _ request: Request,
-        _ token: String?,
+        isForUpload: Bool,
+        _ id: UploadID?,
         _ version: InteropVersion
     ) async throws(UploadProblem) -> Response {
         let method = request.head.method
-        guard let token else {
+        guard isForUpload else {
             guard [.post, .put, .patch].contains(method) else { throw Self.notAllowed("OPTIONS, POST, PUT, PATCH") }
             return try await create(request, version)
         }
         guard [.head, .get, .patch].contains(method) || method == .delete && terminates else {
             throw Self.notAllowed("OPTIONS, HEAD, GET, PATCH" + (terminates ? ", DELETE" : ""))
         }
-        guard let id = locator.id(in: token) else {
+        guard let id else {
             throw UploadProblem(404, "not_found", "There is no such upload; create one with POST to the collection.")
         }
         try await UploadProblem.wrapping { () async throws(UploadError) in try await admits(id) }

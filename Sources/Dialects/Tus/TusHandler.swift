@@ -68,12 +68,14 @@ package struct TusHandler: RequestHandler {
             return response
         }
         let method = Self.effectiveMethod(of: request.head)
+        let id = resource.locator.flatMap { locator.id(in: $0) }
         var response: Response
         do throws(TusFailure) {
-            response = try await self.response(request, as: method, on: resource)
+            response = try await self.response(request, as: method, on: resource, id)
         } catch {
             response = refusal(error, for: method)
         }
+        if let id { response.trace.uploadID = id.text }
         response.fields["Tus-Resumable"] = Tus.version
         settings.cors.decorate(&response, for: request.head)
         return response
@@ -112,7 +114,8 @@ package struct TusHandler: RequestHandler {
     private func response(
         _ request: Request,
         as method: HTTPMethod,
-        on resource: TusResource
+        on resource: TusResource,
+        _ id: UploadID?
     ) async throws(TusFailure) -> Response {
         if let override = Self.overriding(request.head), override != method {
             let text = "Only POST can stand for another method (X-HTTP-Method-Override)."
@@ -125,8 +128,8 @@ package struct TusHandler: RequestHandler {
         // Discovery needs neither a version nor an upload.
         if method == .options { return discovery(resource) }
         try requireVersion(request.head.fields, for: method)
-        guard case .upload(let token) = resource else { return try await create(request) }
-        guard let id = locator.id(in: token) else {
+        if resource == .collection { return try await create(request) }
+        guard let id else {
             throw .upload(UploadError(.notFound, "There is no such upload; create one with POST to the collection."))
         }
         try await TusFailure.wrapping { () async throws(UploadError) in try await admits(id) }
@@ -268,6 +271,11 @@ enum TusResource: Equatable {
         case 1: self = segments[0].isEmpty ? .collection : .upload(segments[0])
         default: self = .unknown
         }
+    }
+
+    /// The locator of the upload, not verified; `nil` if the path names none.
+    var locator: String? {
+        if case .upload(let locator) = self { locator } else { nil }
     }
 
     /// The supported methods, after an override.

@@ -57,6 +57,7 @@ extension UploadService {
                 // An upload created without bytes is completed without a lease.
                 while true {
                     guard let upload = try await state.upload(id) else { throw UploadError.noUpload }
+                    RequestMeter.note(key: upload.issuer, subject: upload.subject)
                     guard upload.isAlive else { throw UploadError.uploadEnded }
                     if !terminable.includes(upload) { throw UploadError.completedMeanwhile }
                     do throws(UploadError) {

@@ -63,7 +63,9 @@ package final class UploadService: Sendable {
     /// - Returns: Open or completed.
     /// - Throws: `.notFound`, `.gone`, `.busy`, `.storageFailure`.
     package func status(of id: UploadID, _ finish: Finish = .whenFull) async throws(UploadError) -> Upload {
-        try await lifecycle.status(of: id, finish)
+        let upload = try await lifecycle.status(of: id, finish)
+        RequestMeter.note(key: upload.issuer, subject: upload.subject)
+        return upload
     }
 
     /// Waits until the storage has finished an upload, for a client that has no way to ask later.
