@@ -31,8 +31,8 @@ final class PacedBody: RequestBody {
     func arrives(_ count: Int) async -> Bool { await body.arrives(count) }
 
     func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
-        await meter.pause()
-        let piece = try await body.next(maximum: min(maximum, Int(clamping: meter.slice)))
+        let turn = await meter.turn()
+        let piece = try await body.next(maximum: min(maximum, Int(clamping: turn)))
         if let piece { meter.took(Int64(piece.count)) }
         return piece
     }
@@ -40,8 +40,7 @@ final class PacedBody: RequestBody {
     func transfer(to file: OpenFile, at offset: Int64, limit: Int64, on pool: BlockingPool) async -> TransferOutcome {
         var moved: Int64 = 0
         while true {
-            await meter.pause()
-            let most = min(meter.slice, limit - moved)
+            let most = min(await meter.turn(), limit - moved)
             let outcome = await body.transfer(to: file, at: offset + moved, limit: most, on: pool)
             moved += outcome.moved
             meter.took(outcome.moved)

@@ -1,3 +1,4 @@
+import Synchronization
 import SystemIO
 import Testing
 import UploadCore
@@ -49,7 +50,7 @@ struct RequestMeterTests {
                     for _ in 0..<(240 / connections) {
                         let meter = rates.meter()
                         try Self.identify(meter, key: "k", subject: "anna")
-                        await meter.pause()
+                        _ = await meter.turn()
                         meter.took(100)
                         await meter.settle()
                         meter.end()
@@ -113,11 +114,52 @@ struct RequestMeterTests {
         let rates = Rates(addresses: Self.limits(.address, bytesPerSecond: 1))
         let stopping = rates.meter { true }
         stopping.took(100_000)
-        await stopping.pause()
+        _ = await stopping.turn()
         await stopping.settle()
         let interrupted = rates.meter()
         interrupted.interrupt()
-        await interrupted.pause()
+        _ = await interrupted.turn()
+    }
+
+    @Test("small pieces have as much of a shared rate as large ones: no wait before the turn is used up")
+    func pieces() async {
+        let waits = Mutex(0)
+        let rates = Rates(addresses: Self.limits(.address, bytesPerSecond: 1000))
+        let meter = rates.meter {
+            waits.withLock { $0 += 1 }
+            return true
+        }
+        #expect(await meter.turn() == 1024)
+        rates.meter().took(100_000)
+        for left in stride(from: Int64(1023), to: 0, by: -1) {
+            meter.took(1)
+            #expect(await meter.turn() == left)
+        }
+        #expect(waits.withLock { $0 } == 0)
+        meter.took(1)
+        #expect(await meter.turn() == 1024)
+        #expect(waits.withLock { $0 } == 1)
+    }
+
+    @Test("who is known in the middle of a turn owes for it before the next byte")
+    func knownLater() async throws {
+        let waits = Mutex(0)
+        let rates = Rates(
+            addresses: Self.limits(.address, bytesPerSecond: 1_000_000),
+            subjects: Self.limits(.subject, bytesPerSecond: 8000)
+        )
+        let other = rates.meter()
+        try Self.identify(other, key: "k", subject: "anna")
+        other.took(100_000)
+        let meter = rates.meter {
+            waits.withLock { $0 += 1 }
+            return true
+        }
+        #expect(await meter.turn() == 1024)
+        meter.took(1)
+        try Self.identify(meter, key: "k", subject: "anna")
+        _ = await meter.turn()
+        #expect(waits.withLock { $0 } == 1)
     }
 
     @Test("without a rate nothing is counted")

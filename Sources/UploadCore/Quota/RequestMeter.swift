@@ -19,6 +19,8 @@ package final class RequestMeter: Sendable {
         var taken: Int64 = 0
         /// When more content may be taken, and the answer sent.
         var resumesAt: Nanoseconds = 0
+        /// Bytes that may be taken before the next pause.
+        var turn: Int64 = 0
         /// Others wait long for the same rate.
         var isCrowded = false
         var isInterrupted = false
@@ -34,6 +36,7 @@ package final class RequestMeter: Sendable {
 
         mutating func add(_ pacer: Pacer) {
             pacers.append(pacer)
+            turn = 0
             charge(pacer, taken, at: MonotonicClock.now)
         }
     }
@@ -146,6 +149,7 @@ package final class RequestMeter: Sendable {
         guard count > 0 else { return }
         uses.withLock { uses in
             uses.taken += count
+            uses.turn = max(0, uses.turn - count)
             if uses.pacers.isEmpty { return }
             let now = MonotonicClock.now
             uses.isCrowded = false
@@ -156,7 +160,17 @@ package final class RequestMeter: Sendable {
     /// Waits until more content may be taken; ends early after `interrupt`, and if the process stops.
     ///
     /// Nothing is read meanwhile, so that TCP slows down the client. No thread waits.
-    package func pause() async { await pause(untilInterrupted: true) }
+    ///
+    /// - Returns: How many bytes may be taken before the next call waits. A client that sends small pieces thus has as much of a
+    ///   shared rate as others.
+    package func turn() async -> Int64 {
+        let left = uses.withLock { $0.turn }
+        if left > 0 { return min(left, slice) }
+        await pause(untilInterrupted: true)
+        let turn = slice
+        uses.withLock { $0.turn = turn }
+        return turn
+    }
 
     /// Waits before the answer until what was taken is paid, so that a small content cannot pass at any rate.
     ///
