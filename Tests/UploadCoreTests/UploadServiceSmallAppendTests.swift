@@ -185,6 +185,44 @@ struct UploadServiceSmallAppendTests {
         #expect(try await bench.contents(of: id) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
     }
 
+    @Test("first bytes that a policy does not allow are refused, and end the upload")
+    func content() async throws {
+        let bench = ServiceBench(limits: UploadLimits(maximumBytes: 10_000, lifetime: 3600))
+        var policy = Policy()
+        policy.contentTypes = ["image/png"]
+        policy.checksContent = true
+        try await bench.services.quota.setPolicy(policy, of: Account(.subject, "alice"))
+        let new = NewUpload(dialect: "tus", length: 2000, metadata: UploadMetadata(values: ["filetype": "image/png"]))
+        let program: [UInt8] = [0x4D, 0x5A] + [UInt8](repeating: 0x90, count: 1000)
+        let id = try await bench.services.uploads.create(new, under: bench.grant()).id
+        #expect(await code { try await bench.append(program, to: id, at: 0) } == .contentTypeRefused)
+        #expect(await code { try await bench.append(program, to: id, at: 0) } == .gone)
+        let picture: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + [UInt8](repeating: 0, count: 1000)
+        let other = try await bench.services.uploads.create(new, under: bench.grant()).id
+        #expect(try await bench.append(picture, to: other, at: 0).offset == 1008)
+    }
+
+    @Test("without a length each content is counted before it is stored")
+    func quota() async throws {
+        var policy = Policy()
+        policy.storedBytes = 6
+        try await bench.services.quota.setPolicy(policy, of: Account(.subject, "alice"))
+        let new = NewUpload(dialect: "tus", length: nil)
+        let id = try await bench.services.uploads.create(new, under: bench.grant()).id
+        #expect(try await bench.append([1, 2, 3, 4], to: id, at: 0).offset == 4)
+        #expect(await code { try await bench.append([5, 6, 7, 8], to: id, at: 4) } != nil)
+        #expect(try await bench.services.uploads.status(of: id).offset <= 6)
+        #expect(try await bench.services.quota.quota(of: Account(.subject, "alice")).usage.storedBytes <= 6)
+    }
+
+    @Test("bytes that the storage does not take at this offset are there for the former way")
+    func putBack() async throws {
+        let id = try await bench.upload(4, holding: [1])
+        bench.storage.plan.fail(.append, with: UploadError(.offsetMismatch(expected: 2), ""))
+        #expect(try await bench.append([2, 3, 4], to: id, at: 1).state == .completed)
+        #expect(try await bench.contents(of: id) == [1, 2, 3, 4])
+    }
+
     @Test("a creation that is not recorded leaves nothing that is kept")
     func unrecorded() async throws {
         bench.state.plan.fail(.insertUpload)
