@@ -92,10 +92,15 @@ package struct ExactNames<Value> {
 extension ExactNames: Sequence {
     package typealias Element = (key: String, value: Value)
 
-    package func makeIterator() -> AnyIterator<Element> {
-        var iterator = entries.makeIterator()
-        return AnyIterator { iterator.next().map { (key: $0.key.text, value: $0.value) } }
+    package struct Iterator: IteratorProtocol {
+        private var entries: Dictionary<ExactText, Value>.Iterator
+
+        fileprivate init(_ entries: Dictionary<ExactText, Value>.Iterator) { self.entries = entries }
+
+        package mutating func next() -> Element? { entries.next().map { (key: $0.key.text, value: $0.value) } }
     }
+
+    package func makeIterator() -> Iterator { Iterator(entries.makeIterator()) }
 }
 
 extension ExactNames: ExpressibleByDictionaryLiteral {
