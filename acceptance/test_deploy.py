@@ -392,7 +392,7 @@ def assert_accepted(environment, secrets):
 
 
 def test_every_variable_is_a_setting():
-    table = run("check", "--help-settings").stdout
+    table = run("check", "--help-settings", "--markdown").stdout
     known = set(re.findall(r"`(SLUICE_[A-Z0-9_]+)`", table))
     assert "SLUICE_DATA_DIR" in known
     for path in sorted(path for path in DEPLOY.rglob("*") if path.is_file() and path.parent.name != "secrets"):

@@ -1,5 +1,6 @@
 internal import Foundation
 package import GatewayKit
+internal import HTTPWire
 package import RESTKit
 package import ServiceLifecycle
 package import UploadCore
@@ -9,6 +10,7 @@ internal import UploadModel
 package struct ManagementModule: GatewayModule {
     package let name = "management"
     package let routes: [Route]
+    package let claims: [Claim]
     package let services: [any Service]
 
     package init(_ context: GatewayContext, pulls: PullService) {
@@ -32,6 +34,8 @@ package struct ManagementModule: GatewayModule {
             clock: context.clock,
             revoked: context.revoked,
             allowsDownloads: context.settings.uploads.downloads,
+            locator: context.locator,
+            urls: context.urls,
             audit: audit
         )
         let quota = QuotaAPI(
@@ -60,6 +64,21 @@ package struct ManagementModule: GatewayModule {
         services = [
             KeyUseService(uses: context.authenticator.uses, state: context.state, logger: context.logger)
         ]
+        claims =
+            context.settings.uploads.downloadsByUploadURL ? [Self.contentClaim(media, context.cors)] : []
         routes = uploads.routes + media.routes + quota.routes + revocations.routes + keys.routes
+    }
+
+    /// GET on the upload URLs of complete uploads.
+    private static func contentClaim(_ media: MediaAPI, _ cors: CORSPolicy) -> Claim {
+        Claim(
+            ["/files", "/files/{upload}"],
+            when: Claim.Condition(text: "content of complete uploads") { UploadSettings.isForContent($0) },
+            operations: []
+        ) { request in
+            var response = await media.contentByUploadURL(request)
+            cors.decorate(&response, for: request.head)
+            return response
+        }
     }
 }

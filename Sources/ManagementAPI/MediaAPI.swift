@@ -19,6 +19,9 @@ struct MediaAPI: Sendable {
     let clock: any WallClock
     let revoked: RevocationList
     let allowsDownloads: Bool
+    /// Of upload URLs.
+    let locator: UploadLocator
+    let urls: UploadURLs
     let audit: AuditLog
 
     static let maximumLinkLifetime: Int64 = 7 * 86_400
@@ -161,10 +164,7 @@ struct MediaAPI: Sendable {
             request,
             allowed: ["expires", "key", "issued", "signature", "disposition"]
         )
-        let isInline = parameters["disposition"] == "inline"
-        if let disposition = parameters["disposition"], !["inline", "attachment"].contains(disposition) {
-            throw Problem.invalidFields([.init(field: "disposition", message: "must be inline or attachment")])
-        }
+        let isInline = try Self.isInline(parameters)
         var origin: MediaLinks.Origin?
         var limits = KeyLimits()
         if let signature = parameters["signature"] {
@@ -187,18 +187,51 @@ struct MediaAPI: Sendable {
         let id = try await mediaID(text, within: limits)
         let (media, blob) = try await access.core { () throws(UploadError) in try await service.open(id) }
         if let origin { try await check(origin, media) }
-        var response = try await response(head, media, blob, isInline: isInline)
-        if response.status == 200 || response.status == 206 {
-            await DigestFields.add(to: &response, wantedBy: head) { algorithm in
-                if let known = media.digests[algorithm] { return known }
-                return try? await service.digest(of: id, by: algorithm)
-            }
+        return try await response(head, media, blob, isInline: isInline)
+    }
+
+    private static func isInline(_ parameters: QueryParameters) throws(Problem) -> Bool {
+        guard let disposition = parameters["disposition"] else { return false }
+        guard ["inline", "attachment"].contains(disposition) else {
+            throw Problem.invalidFields([.init(field: "disposition", message: "must be inline or attachment")])
         }
-        response.trace.uploadID = id.text
-        return response
+        return disposition == "inline"
+    }
+
+    /// GET on an upload URL, as tusd serves it: the content of a complete upload.
+    func contentByUploadURL(_ request: Request) async -> Response {
+        await responding(request) { () throws(Problem) in
+            let parameters = try QueryParameters(request, allowed: ["disposition"])
+            let isInline = try Self.isInline(parameters)
+            guard let token = request.head.target.segments.last, let id = locator.id(in: token) else {
+                throw Problem(404, "not_found", "there is no such upload")
+            }
+            let (media, blob) = try await access.core { () throws(UploadError) in
+                try await urls.check(id)
+                return try await service.open(id)
+            }
+            return try await response(request.head, media, blob, isInline: isInline)
+        }
     }
 
     private func response(
+        _ head: RequestHead,
+        _ media: Media,
+        _ blob: StoredBlob,
+        isInline: Bool
+    ) async throws(Problem) -> Response {
+        var response = try await content(head, media, blob, isInline: isInline)
+        if response.status == 200 || response.status == 206 {
+            await DigestFields.add(to: &response, wantedBy: head) { algorithm in
+                if let known = media.digests[algorithm] { return known }
+                return try? await service.digest(of: media.id, by: algorithm)
+            }
+        }
+        response.trace.uploadID = media.id.text
+        return response
+    }
+
+    private func content(
         _ head: RequestHead,
         _ media: Media,
         _ blob: StoredBlob,

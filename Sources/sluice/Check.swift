@@ -11,13 +11,18 @@ struct Check: ParsableCommand {
     @Flag(help: "List all settings with their flags, environment variables and defaults.")
     var helpSettings = false
 
+    @Flag(help: "With --help-settings: as the table of the documentation.")
+    var markdown = false
+
     @OptionGroup var options: SettingsOptions
 
     func run() throws {
         if helpSettings {
-            Console.say(GatewaySettings.catalog.markdown())
+            let catalog = GatewaySettings.catalog
+            Console.say(markdown ? catalog.markdown() : catalog.text(width: 100))
             return
         }
+        if markdown { throw ValidationError("--markdown is for --help-settings.") }
         Console.say(try options.load().describe())
     }
 }

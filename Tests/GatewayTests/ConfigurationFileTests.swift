@@ -287,4 +287,21 @@ struct ConfigurationFileTests {
         }
         #expect(rows.contains { $0.contains("`SLUICE_ADMIN_KEY_FILE`") })
     }
+
+    @Test("the reference for terminals has a paragraph for each setting, in 100 columns")
+    func terminal() {
+        func words(_ text: some StringProtocol) -> String {
+            text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        }
+        let text = GatewaySettings.catalog.text(width: 100)
+        for line in text.split(separator: "\n") { #expect(line.count <= 100, "\(line)") }
+        let paragraphs = text.split(separator: "\n\n")
+        #expect(paragraphs.count == GatewaySettings.catalog.settings.count)
+        for (setting, paragraph) in zip(GatewaySettings.catalog.settings, paragraphs) {
+            #expect(words(paragraph).hasPrefix("\(setting.key) \(setting.flag), \(setting.environmentName)"))
+            #expect(words(paragraph).contains(words(setting.help)))
+            #expect(words(paragraph).contains(words(setting.allowed)))
+        }
+        #expect(text.contains("SLUICE_ADMIN_KEY_FILE"))
+    }
 }

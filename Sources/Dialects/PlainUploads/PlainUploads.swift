@@ -17,12 +17,14 @@ package struct PlainUploads: GatewayModule {
     private let handler: ResumableHTTPHandler
     private let forms: FormHandler
     private let cors: CORSPolicy
+    private let isContentServed: Bool
 
     package init(_ context: GatewayContext) {
         let (service, locator, authenticator) = (context.services.uploads, context.locator, context.authenticator)
         let (urls, publicURL, tus) = (context.urls, context.publicURL, context.tusSettings)
         let interim = InterimResponses(policy: context.settings.uploads.interimResponses, publicURL: publicURL)
         cors = context.cors
+        isContentServed = context.settings.uploads.downloadsByUploadURL
         forms = FormHandler(
             service: service,
             limits: FormLimits(maximumFiles: context.settings.limits.formFiles),
@@ -67,7 +69,8 @@ package struct PlainUploads: GatewayModule {
             Claim(
                 ["/files", "/files/{upload}"],
                 when: Claim.Condition(text: "the IETF draft, forms and single files") {
-                    ResumableHTTPHandler.isMeant(by: $0)
+                    [isContentServed] in
+                    ResumableHTTPHandler.isMeant(by: $0) && !(isContentServed && UploadSettings.isForContent($0))
                 },
                 operations: [(.put, "/files"), (.patch, "/files")]
             ) { request in

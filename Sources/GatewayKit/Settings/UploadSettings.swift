@@ -1,3 +1,4 @@
+package import HTTPWire
 package import SettingsKit
 
 package struct UploadSettings: SettingsSection {
@@ -21,6 +22,8 @@ package struct UploadSettings: SettingsSection {
     package var termination = true
     /// Content is served to clients.
     package var downloads = true
+    /// GET on the upload URL of a complete upload returns its content.
+    package var downloadsByUploadURL = false
 
     /// Status that tus returns for an upload that has ended.
     package enum GoneResponse: String, Sendable, CaseIterable {
@@ -38,6 +41,12 @@ package struct UploadSettings: SettingsSection {
     }
 
     package init() {}
+
+    /// Whether a request is a GET on an upload URL that `downloadsByUploadURL` answers; with the draft's field it asks for
+    /// the offset.
+    package static func isForContent(_ head: RequestHead) -> Bool {
+        head.method == .get && head.target.segments.count == 2 && !head.fields.contains("Upload-Draft-Interop-Version")
+    }
 
     package static let table: [Setting] = [
         setting(
@@ -105,6 +114,12 @@ package struct UploadSettings: SettingsSection {
             \.downloads,
             .flag,
             "Whether media and objects can be downloaded; if not, requests for their content return 403."
+        ),
+        setting(
+            "media.downloadsByUploadURL",
+            \.downloadsByUploadURL,
+            .flag,
+            "Whether GET on the upload URL of a complete upload returns its content, as with tusd; whoever has the URL can read the file then."
         ),
         setting(
             "uploads.goneStatus",
