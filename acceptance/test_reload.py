@@ -12,6 +12,7 @@ from test_limits import COUNTED, ask, refused
 
 from harness.api import API, TUS, upload_id
 from harness.data import content, sha256
+from harness.identity import IdentityProvider, Key
 from harness.objects import ObjectStore
 from harness.receiver import Receiver
 from harness.server import BINARY
@@ -114,6 +115,75 @@ def test_a_bad_file_changes_nothing(make_server, tmp_path, text):
     # And the next good one is read.
     one.hang_up({"cors": {"origins": "https://other.example.com"}})
     assert preflight(one.server) == 403
+
+
+@pytest.fixture
+def providers():
+    with IdentityProvider() as one, IdentityProvider() as other:
+        yield one, other
+
+
+def issuer(provider, **more):
+    return {"issuer": provider.url, "audience": "app", "subjectPrefix": f"{provider.url}:"} | more
+
+
+def test_issuers_of_tokens(make_server, tmp_path, providers):
+    first, second = providers
+    one = Reloaded(make_server, tmp_path, {"jwt": {"issuers": [issuer(first, scopes="upload, mint")]}})
+    server = one.server
+    old, new = first.token(sub="anna"), second.token(sub="anna")
+    app, other = API(server.url, old), API(server.url, new)
+    url = app.created(10, body=b"abc")
+    assert app.create(1001).status_code == 201 and other.create(1).status_code == 401
+    minted = API(server.url, app.post("/v1/tus/tokens", {"subject": f"{first.url}:anna"}).json()["token"])
+    assert minted.create(1).status_code == 201
+    asked = len(first.asked)
+    # A token that was verified a moment ago has the new limits at once, and the keys that were fetched are known.
+    limited = issuer(first, scopes="upload, mint", maximumBytes=1000)
+    assert one.hang_up({"jwt": {"issuers": [limited, issuer(second)]}})["changed"] == "jwt.issuers"
+    assert app.create(1001).status_code == 413 and app.create(1000).status_code == 201
+    assert other.create(1).status_code == 201
+    assert len(first.asked) == asked
+    # What a removed issuer's users have ends, and what they minted; their uploads go on.
+    one.hang_up({"jwt": {"issuers": [issuer(second)]}})
+    for gone in (app, minted):
+        assert gone.create(1).status_code == 401
+    assert other.create(1).status_code == 201
+    assert app.patch(url, 3, b"defghij").status_code == 204
+    # An empty list is one of no issuers.
+    one.hang_up({})
+    assert other.create(1).status_code == 401
+    line = one.hang_up({"jwt": {"issuers": [issuer(second)]}}, "changed settings need a restart")
+    assert line["settings"] == "jwt.issuers"
+
+
+def test_keys_of_an_issuer_in_a_file(make_server, tmp_path, providers):
+    provider = providers[0]
+    path = tmp_path / "issuer.pem"
+    path.write_bytes(provider.keys[0].public_pem)
+    settings = {"jwt": {"issuers": [issuer(provider, keyFile=str(path))]}}
+    one = Reloaded(make_server, tmp_path, settings)
+    new = Key("new")
+
+    def admits(key):
+        return API(one.server.url, provider.token(key, sub="anna")).create(1).status_code == 201
+
+    assert admits(provider.keys[0]) and not admits(new)
+    path.write_text("no key")
+    line = one.hang_up(
+        settings | {"log": {"level": "warning"}}, "the settings were not read again; those before stay in use"
+    )
+    assert str(path) in line["error"]
+    assert admits(provider.keys[0]) and one.lines("request")
+    path.write_bytes(new.public_pem)
+    assert one.hang_up(settings)["changed"] == "none"
+    assert admits(new) and not admits(provider.keys[0])
+
+
+def test_issuers_need_a_restart_if_there_were_none(make_server, tmp_path, providers):
+    one = Reloaded(make_server, tmp_path, {})
+    line = one.hang_up({"jwt": {"issuers": [issuer(providers[0])]}}, "changed settings need a restart")
+    assert line["settings"] == "jwt.issuers"
 
 
 def test_what_needs_a_restart_is_one_line(make_server, tmp_path):

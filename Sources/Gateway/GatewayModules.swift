@@ -31,6 +31,8 @@ struct GatewayModules {
     let hooks: HookContext?
     private let hookCaller: HookCaller?
     private let hookSigner: HookSigner
+    /// `nil` if the gateway began without issuers.
+    private let users: LiveAppUserIssuers?
     /// The object endpoint.
     let objects: ObjectModule
 
@@ -67,7 +69,9 @@ struct GatewayModules {
         )
         opened.connect(services.events.bell)
         let identities = settings.trustedIssuer(stores.clock)
-        let users = try settings.appUserIssuers(stores.clock)
+        let issuers = try settings.appUserIssuers(stores.clock)
+        let users = settings.jwt.issuers.issuers.isEmpty ? nil : LiveAppUserIssuers(issuers)
+        self.users = users
         var context = try GatewayContext(settings, process, stores, services, master, users: users) { issuer in
             guard TrustedIssuer.isMeant(by: issuer) else { return nil }
             return identities?.trusts(issuer) == true || users?.trusts(issuer) == true
@@ -121,7 +125,7 @@ struct GatewayModules {
 
 extension GatewayModules {
     /// Keys of the settings that `follow` applies.
-    static let liveKeys = GatewayContext.liveKeys.union(HookCaller.liveKeys).union(["hooks.secret"])
+    static let liveKeys = GatewayContext.liveKeys.union(HookCaller.liveKeys).union(["hooks.secret", "jwt.issuers"])
 
     /// Tells which changed settings `follow` can apply.
     ///
@@ -137,8 +141,32 @@ extension GatewayModules {
         case _ where key.hasPrefix("hooks.") && (old.hooks.url == nil) != (new.hooks.url == nil): false
         // Listeners would expect headers of others than the peers that they are configured for.
         case "trustedProxies": changed.isDisjoint(with: ["gateway.proxyProtocol", "object.proxyProtocol"])
+        // Nothing asks for them.
+        case "jwt.issuers" where old.jwt.issuers.issuers.isEmpty: false
         default: liveKeys.contains(key)
         }
+    }
+
+    /// What settings name in files, read again.
+    struct Reread {
+        fileprivate let users: AppUserIssuers?
+    }
+
+    /// Reads what settings name in files, also if they name the same files.
+    ///
+    /// - Parameter settings: The present ones, with new values of settings that are live.
+    /// - Returns: For `follow`.
+    /// - Throws: `StartFailure` if a file cannot be used.
+    func reread(_ settings: Settings) throws(StartFailure) -> Reread {
+        guard let users else { return Reread(users: nil) }
+        return Reread(users: try settings.appUserIssuers(context.clock, replacing: users.issuers))
+    }
+
+    /// Takes over what was read again.
+    func follow(_ files: Reread) {
+        guard let users, let issuers = files.users else { return }
+        users.replace(with: issuers)
+        context.authenticator.expireUsers()
     }
 
     /// Takes over settings that can change while the gateway runs.

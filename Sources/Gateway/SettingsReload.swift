@@ -1,3 +1,4 @@
+internal import GatewayKit
 internal import Logging
 internal import SettingsKit
 internal import Synchronization
@@ -30,6 +31,10 @@ struct SettingsReload: Sendable {
         (self.modules, self.logger, self.read) = (modules, logger, read)
     }
 
+    private func refuse(_ reason: String) {
+        logger.error("the settings were not read again; those before stay in use", metadata: ["error": "\(reason)"])
+    }
+
     /// Takes over all changed settings that are live.
     ///
     /// Problems change nothing.
@@ -38,22 +43,23 @@ struct SettingsReload: Sendable {
         do throws(SettingsProblems) {
             loaded = try read()
         } catch {
-            let problems = error.problems.map(\.description).joined(separator: "; ")
-            logger.error(
-                "the settings were not read again; those before stay in use",
-                metadata: ["error": "\(problems)"]
-            )
-            return
+            return refuse(error.problems.map(\.description).joined(separator: "; "))
         }
         running.settings.withLock { running in
             let changed = loaded.changes(from: running)
             let live = changed.filter {
                 GatewayModules.isLive($0, among: Set(changed), from: running, to: loaded.values)
             }
-            if !live.isEmpty {
-                running = loaded.replacing(Set(live), in: running)
-                modules.follow(running)
+            let next = live.isEmpty ? running : loaded.replacing(Set(live), in: running)
+            let files: GatewayModules.Reread
+            do throws(StartFailure) {
+                files = try modules.reread(next)
+            } catch {
+                return refuse(error.description)
             }
+            running = next
+            if !live.isEmpty { modules.follow(next) }
+            modules.follow(files)
             logger.notice(
                 "the settings were read again",
                 metadata: ["changed": "\(live.isEmpty ? "none" : live.joined(separator: ", "))"]

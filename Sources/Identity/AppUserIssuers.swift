@@ -1,10 +1,10 @@
 internal import Bytes
-package import Foundation
+internal import Foundation
 internal import Signing
-package import UploadModel
+internal import UploadModel
 
 /// The issuers whose tokens admit app users.
-package struct AppUserIssuers: AppUserTokens {
+package struct AppUserIssuers: Sendable {
     /// By the name in tokens.
     private let issuers: ExactNames<AppUserIssuer>
     /// In place of API keys.
@@ -21,7 +21,18 @@ package struct AppUserIssuers: AppUserTokens {
         )
     }
 
-    package func key(in text: String, at now: Date) async throws(UploadError) -> APIKey {
+    /// What fetches the keys of an issuer, if it was trusted with the same place of keys.
+    ///
+    /// So that what was fetched is not fetched again.
+    func fetchedKeys(of issuer: UserIssuerSettings) -> IdentityKeys? {
+        guard let known = issuers[issuer.issuer], known.settings.keys == issuer.keys,
+            known.settings.authorities == issuer.authorities, case .fetched(let keys) = known.keys
+        else { return nil }
+        return keys
+    }
+
+    /// - Throws: As `AppUserTokens.key`.
+    func key(in text: String, at now: Date) async throws(UploadError) -> APIKey {
         let token: JSONWebToken
         do throws(JSONWebToken.Malformed) {
             token = try JSONWebToken(text)
@@ -36,5 +47,5 @@ package struct AppUserIssuers: AppUserTokens {
     }
 
     /// Whether the issuer and audience with this name in place of an API key are trusted.
-    package func trusts(_ id: String) -> Bool { names.contains(id) }
+    func trusts(_ id: String) -> Bool { names.contains(id) }
 }

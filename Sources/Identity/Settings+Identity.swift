@@ -30,10 +30,17 @@ extension Settings {
         )
     }
 
-    /// The issuers whose tokens admit app users; `nil` for none.
+    /// The issuers whose tokens admit app users.
     ///
+    /// - Parameters:
+    ///   - clock: For what is fetched.
+    ///   - former: Those before; keys that were fetched stay in use.
+    /// - Returns: Without any, no token is accepted.
     /// - Throws: `StartFailure` if a file with keys cannot be used.
-    package func appUserIssuers(_ clock: any WallClock) throws(StartFailure) -> AppUserIssuers? {
+    package func appUserIssuers(
+        _ clock: any WallClock,
+        replacing former: AppUserIssuers? = nil
+    ) throws(StartFailure) -> AppUserIssuers {
         var issuers: [AppUserIssuer] = []
         for issuer in jwt.issuers.issuers {
             let place: IdentityKeys.Place
@@ -44,12 +51,12 @@ extension Settings {
                 issuers.append(AppUserIssuer(issuer, keys: .fixed(try Self.keys(in: path))))
                 continue
             }
-            let client = Self.client(trusting: issuer.authorities)
-            issuers.append(
-                AppUserIssuer(issuer, keys: .fetched(IdentityKeys(place, client: client, clock: clock)))
-            )
+            let keys =
+                former?.fetchedKeys(of: issuer)
+                ?? IdentityKeys(place, client: Self.client(trusting: issuer.authorities), clock: clock)
+            issuers.append(AppUserIssuer(issuer, keys: .fetched(keys)))
         }
-        return issuers.isEmpty ? nil : AppUserIssuers(issuers)
+        return AppUserIssuers(issuers)
     }
 
     private static func keys(in path: String) throws(StartFailure) -> JSONWebKeySet {

@@ -13,9 +13,15 @@ struct AppUserTests {
     private final class Tokens: AppUserTokens {
         let keys = Mutex<[String: APIKey]>([:])
         let calls = Mutex(0)
+        let versions = Mutex(0)
+        /// Called while a token is verified.
+        let meanwhile = Mutex<(@Sendable () -> Void)?>(nil)
+
+        var version: Int { versions.withLock { $0 } }
 
         func key(in token: String, at now: Date) async throws(UploadError) -> APIKey {
             calls.withLock { $0 += 1 }
+            meanwhile.withLock { $0 }?()
             guard let key = keys.withLock({ $0[token] }) else { throw .invalidCredential("This token is not valid.") }
             return key
         }
@@ -71,6 +77,26 @@ struct AppUserTests {
         #expect(tokens.calls.withLock { $0 } == 2)
         let error = try await failure { try await authenticator.require(.mint, authorization: authorization) }
         #expect(error.code == .forbidden(scope: "mint") && error.message.contains("Your token"))
+    }
+
+    @Test("a token is verified again after the issuers have changed, also while it was verified")
+    func changed() async throws {
+        let (authorization, _) = made([.upload])
+        _ = try await authenticator.principal(authorization: authorization)
+        authenticator.expireUsers()
+        tokens.meanwhile.withLock { [tokens, authenticator] in
+            $0 = {
+                tokens.versions.withLock { $0 += 1 }
+                authenticator.expireUsers()
+            }
+        }
+        for calls in [2, 3] {
+            _ = try await authenticator.principal(authorization: authorization)
+            #expect(tokens.calls.withLock { $0 } == calls)
+        }
+        tokens.meanwhile.withLock { $0 = nil }
+        for _ in 0..<2 { _ = try await authenticator.principal(authorization: authorization) }
+        #expect(tokens.calls.withLock { $0 } == 4)
     }
 
     @Test("a token that has expired is verified again")

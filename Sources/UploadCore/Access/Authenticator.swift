@@ -74,8 +74,11 @@ package final class Authenticator: Sendable {
         if let cached = userKeys.key(digest: digest, at: now), cached.isUsable(at: now) {
             key = cached
         } else {
+            let version = users.version
             key = try await users.key(in: token, at: now)
             userKeys.insert(key, digest: digest, readAt: now)
+            // It was verified by rules that have changed since.
+            if users.version != version { userKeys.removeAll() }
         }
         let subject = key.limits.onlySubject
         let issuedAt = key.user?.issuedAt ?? .distantPast
@@ -117,6 +120,9 @@ package final class Authenticator: Sendable {
 
     /// Reads keys again: one was rotated or revoked on this node.
     package func expireKeys() { keys.removeAll() }
+
+    /// Verifies tokens of app users again: their issuers have changed.
+    package func expireUsers() { userKeys.removeAll() }
 
     /// The grant under which the sender of a request uploads through `dialect`.
     ///

@@ -68,6 +68,9 @@ package final class AppUser: Sendable, Equatable {
 
 /// Verifies the tokens of app users.
 package protocol AppUserTokens: Sendable {
+    /// Another number after each change of what is accepted, or of the limits of users.
+    var version: Int { get }
+
     /// Verifies a token.
     ///
     /// - Parameters:
