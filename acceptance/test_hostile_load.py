@@ -169,6 +169,43 @@ async def exchange(address, pieces, *, pause=0, tls=None, end=False, limit=20):
 
     With `end` it closes its sending side after the pieces, otherwise it waits for the server.
     """
+    if tls is not None:
+        return await encrypted_exchange(address, pieces, pause, tls, end, limit)
+    loop = asyncio.get_running_loop()
+    with socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET) as link:
+        link.setblocking(False)
+
+        async def send():
+            for piece in pieces:
+                await loop.sock_sendall(link, piece)
+                await asyncio.sleep(pause)
+            if end:
+                link.shutdown(socket.SHUT_WR)
+
+        async def receive():
+            received = b""
+            # Not a stream of asyncio: it drops what has arrived if its next write fails.
+            with contextlib.suppress(OSError):
+                async with asyncio.timeout(limit):
+                    while data := await loop.sock_recv(link, 65536):
+                        received += data
+            return received
+
+        try:
+            await loop.sock_connect(link, address)
+        except OSError:
+            return b""
+        sender = asyncio.create_task(send())
+        try:
+            return await receive()
+        finally:
+            sender.cancel()
+            with contextlib.suppress(OSError, asyncio.CancelledError):
+                await sender
+
+
+async def encrypted_exchange(address, pieces, pause, tls, end, limit):
+    """The same with TLS, whose sending side is not closed alone: with `end` it goes once it has an answer."""
     try:
         reader, writer = await asyncio.open_connection(*address, ssl=tls)
     except (OSError, ssl.SSLError):
@@ -179,8 +216,6 @@ async def exchange(address, pieces, *, pause=0, tls=None, end=False, limit=20):
             writer.write(piece)
             await writer.drain()
             await asyncio.sleep(pause)
-        if end and tls is None:
-            writer.write_eof()
 
     sender = asyncio.create_task(send())
     answer = b""
@@ -188,7 +223,7 @@ async def exchange(address, pieces, *, pause=0, tls=None, end=False, limit=20):
         async with asyncio.timeout(limit):
             while data := await reader.read(65536):
                 answer += data
-                if tls is not None and end and sender.done():
+                if end and sender.done():
                     break
     except (OSError, ssl.SSLError):
         pass

@@ -114,11 +114,11 @@ struct RequestMeterTests {
         let rates = Rates(addresses: Self.limits(.address, bytesPerSecond: 1))
         let stopping = rates.meter { true }
         stopping.took(100_000)
-        _ = await stopping.turn()
+        #expect(await stopping.turn() > 0)
         await stopping.settle()
         let interrupted = rates.meter()
         interrupted.interrupt()
-        _ = await interrupted.turn()
+        #expect(await interrupted.turn() > 0)
     }
 
     @Test("small pieces have as much of a shared rate as large ones: no wait before the turn is used up")
