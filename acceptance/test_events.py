@@ -401,6 +401,38 @@ def test_a_revoked_key_ends_its_streams(make_server):
         assert stream.ended_well
 
 
+@pytest.mark.parametrize("by", ["rest", "command"])
+def test_a_rotated_key_ends_the_streams_of_its_former_secret(make_server, by):
+    """At the end of the overlap, if there is one."""
+    server = make_server().start()
+    api = API(server.url, server.admin_key)
+    made = api.post("/v1/keys", {"name": "events", "scopes": ["read"]}).json()
+
+    def rotate(overlap):
+        if by == "rest":
+            return api.post(f"/v1/keys/{made['id']}/rotations", {"overlap": overlap}).json()["secret"]
+        arguments = ["--overlap", f"{overlap}s"] if overlap else []
+        text = run("keys", "rotate", made["id"], *arguments, environment=server.environment).stdout
+        return text.partition("API key: ")[2].split()[0]
+
+    with Stream(server, key=made["secret"]) as former:
+        until(lambda: former.events)
+        second = rotate(0)
+        former.wait(60)
+        assert former.ended_well
+    with Stream(server, key=second) as former:
+        until(lambda: former.events)
+        third = rotate(3)
+        begin = time.monotonic()
+        with Stream(server, key=third) as stream:
+            until(lambda: stream.events)
+            former.wait(60)
+            assert former.ended_well and time.monotonic() - begin > 2
+            count = len(stream.events)
+            api.created(1)
+            until(lambda: len(stream.events) > count)
+
+
 @pytest.mark.parametrize(
     ("query", "field"),
     [

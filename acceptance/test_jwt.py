@@ -198,9 +198,7 @@ def test_a_token_mints_for_its_user(gateway, admin, provider):
 
     keys = {"subject": "mint", "bucket": BUCKET, "keyPrefix": "mint/"}
     pair = app.post("/v1/sts/tokens", keys).json()["Credentials"]
-    store = client(
-        gateway.object_url, pair=(pair["AccessKeyId"], pair["SecretAccessKey"]), token=pair["SessionToken"]
-    )
+    store = client(gateway.object_url, pair=(pair["AccessKeyId"], pair["SecretAccessKey"]), token=pair["SessionToken"])
     store.put_object(Bucket=BUCKET, Key="mint/1", Body=b"1")
     assert code(store.put_object, Bucket=BUCKET, Key="other/1", Body=b"1") == (403, "AccessDenied")
 
@@ -304,6 +302,8 @@ def test_limits_and_metadata_come_from_settings_and_claims(make_gateway, own_pro
         {"limits": {"types": "x"}},
         {"limits": {"types": []}},
         {"limits": {"types": ["audio/mp3"]}},
+        {"limits": "image/png"},
+        {"limits": ["image/png"]},
         {"tenant": []},
         {"tenant": "x" * 1025},
     ):

@@ -46,9 +46,7 @@ def test_rules_are_applied(server):
     s3 = server.client()
     for key in ("tmp/a", "tmp/b", "kept/a"):
         s3.put_object(Bucket=BUCKET, Key=key, Body=b"hello")
-    uploads = {
-        key: s3.create_multipart_upload(Bucket=BUCKET, Key=key)["UploadId"] for key in ("tmp/m", "kept/m")
-    }
+    uploads = {key: s3.create_multipart_upload(Bucket=BUCKET, Key=key)["UploadId"] for key in ("tmp/m", "kept/m")}
     for key, upload in uploads.items():
         s3.upload_part(Bucket=BUCKET, Key=key, UploadId=upload, PartNumber=1, Body=b"part")
     rules = [

@@ -120,9 +120,7 @@ def test_uploads_in_progress_are_no_fault(objects):
                 client.upload_part(Body=content(10_000, turn), **given)
                 tag = client.upload_part(Body=content(20_000, turn), **given)["ETag"]
                 given.pop("PartNumber")
-                client.complete_multipart_upload(
-                    **given, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": tag}]}
-                )
+                client.complete_multipart_upload(**given, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": tag}]})
                 if turn % 2:
                     assert mine.delete(f"/v1/uploads/{identifier}").status_code == 204
                     assert mine.terminate(url).status_code == 204

@@ -1,5 +1,6 @@
 """Vimeo's API by PyVimeo of four versions, and by requests as other clients send them (protocol, sections 3 to 9)."""
 
+import email.utils
 import http.client
 import itertools
 import os
@@ -212,6 +213,30 @@ def raw(link, head, body=b""):
             if answer.startswith(b"HTTP/1.1 100 "):
                 answer = answer.partition(b"\r\n\r\n")[2]
     return answer
+
+
+def test_links_to_content_end_with_the_token(server):
+    """A link of one with a longer life is good for a day."""
+    minted = API(server.url, server.admin_key).post("/v1/vimeo/tokens", {"subject": "short", "expiresIn": 60}).json()
+    client = Plain(server, minted["access_token"])
+    video = client.create(0)["uri"]
+    for path, body in (("/pictures", {}), ("/texttracks", {"type": "captions"})):
+        made = client("POST", video + path, json=body).json()
+        assert requests.put(made["link"], data=b"content", timeout=20).status_code == 200
+    picture = client("GET", video + "/pictures").json()["data"][0]["sizes"][0]["link"]
+    track = client("GET", video + "/texttracks").json()["data"][0]
+    found = client("GET", video).json()
+    ends = [
+        int(parse_qs(urlsplit(link).query)["expires"][0])
+        for link in (picture, track["hls_link"], found["files"][0]["link"], found["download"][0]["link"])
+    ]
+    assert max(ends) <= time.time() + 61 and track["hls_link_expires_time"] == max(ends)
+    # With another token there are other links, also for a client that knows the document.
+    longer = Plain(server, token(server, "short"))
+    seen = {"If-Modified-Since": email.utils.formatdate(time.time() - 1, usegmt=True)}
+    again = longer("GET", video, headers=seen)
+    assert again.status_code == 200
+    assert int(parse_qs(urlsplit(again.json()["files"][0]["link"]).query)["expires"][0]) > time.time() + 3600
 
 
 def test_foundation_sends_lengths_as_floats(server, client, make_file):

@@ -447,6 +447,21 @@ def test_scopes_that_are_missing(server, user, scope):
     assert user("GET", picture).status_code == 200
 
 
+@pytest.mark.parametrize("kind", ["pictures", "texttracks"])
+def test_a_complete_attachment_is_deleted_with_the_scope_delete(server, user, kind):
+    """Also one that the same token has added: what is complete stays with an API key that deletes nothing."""
+    video = user.create(0)["uri"]
+    weak = Plain(server, token(server, user.name, scopes=[one for one in SCOPES if one != "delete"]))
+    made = weak("POST", f"{video}/{kind}", json={"type": "captions", "language": "en", "name": "n"}).json()
+    assert weak("DELETE", made["uri"]).status_code == 204
+    made = weak("POST", f"{video}/{kind}", json={"type": "captions", "language": "en", "name": "n"}).json()
+    assert requests.put(made["link"], data=b"content", timeout=20).status_code == 200
+    document = user.refused(weak("DELETE", made["uri"]), 403)
+    assert '"delete"' in document["error"]
+    assert user("GET", made["uri"]).status_code == 200
+    assert user("DELETE", made["uri"]).status_code == 204
+
+
 # 4101 to 4104, 3428
 
 POLICIES = [

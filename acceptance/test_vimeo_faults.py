@@ -377,8 +377,7 @@ def reach(moment, clients, seed):
         failures = [client.failure for client in clients if client.failure]
         assert not failures, (seed, failures)
         return any(
-            client.activity == moment and client.requests > count
-            for client, count in zip(clients, before, strict=True)
+            client.activity == moment and client.requests > count for client, count in zip(clients, before, strict=True)
         )
 
     until(reached, timeout=120, interval=0.0005)

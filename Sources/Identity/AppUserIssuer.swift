@@ -104,17 +104,17 @@ struct AppUserIssuer: Sendable {
     }
 
     private func maximumBytes(_ claims: JSONMembers) throws(UploadError) -> Int64? {
-        guard let claim = settings.maximumBytesClaim, let value = claim.value(in: claims) else {
-            return settings.maximumBytes
-        }
+        guard let claim = settings.maximumBytesClaim else { return settings.maximumBytes }
+        guard !claim.isObstructed(in: claims) else { throw Self.invalid(claim, "where this gateway looks for it") }
+        guard let value = claim.value(in: claims) else { return settings.maximumBytes }
         guard case .integer(let bytes) = value, bytes >= 0 else { throw Self.invalid(claim, "a number of bytes") }
         return min(bytes, settings.maximumBytes ?? bytes)
     }
 
     private func contentTypes(_ claims: JSONMembers) throws(UploadError) -> [String] {
-        guard let claim = settings.contentTypesClaim, claim.value(in: claims) != nil else {
-            return settings.contentTypes
-        }
+        guard let claim = settings.contentTypesClaim else { return settings.contentTypes }
+        guard !claim.isObstructed(in: claims) else { throw Self.invalid(claim, "where this gateway looks for it") }
+        guard claim.value(in: claims) != nil else { return settings.contentTypes }
         guard let types = claim.words(in: claims), (1...32).contains(types.count),
             types.allSatisfy(MediaTypeText.isPattern)
         else { throw Self.invalid(claim, "a list of media types") }

@@ -2,7 +2,7 @@ internal import Bytes
 
 /// The name of a claim, or a JSON Pointer (RFC 6901) to a member of one: `sub`, `/app_metadata/plan`.
 ///
-/// A text that begins with a slash is a pointer; elements of arrays cannot be addressed.
+/// A text that begins with a slash is a pointer.
 package struct ClaimName: Sendable, Equatable {
     package let text: String
     private let path: [String]
@@ -25,14 +25,48 @@ package struct ClaimName: Sendable, Equatable {
         self.path = path
     }
 
-    /// The claim; `nil` if it is absent or null.
-    func value(in claims: JSONMembers) -> JSONValue? {
+    /// Where a pointer leads.
+    private enum Place {
+        case value(JSONValue)
+        /// A member or an element is not there, or is null.
+        case absent
+        /// On the way is something without members, or a name that is no index of an array.
+        case obstructed
+    }
+
+    private func place(in claims: JSONMembers) -> Place {
         var value = JSONValue.object(claims)
         for name in path {
-            guard case .object(let members) = value, let next = members[name], next != .null else { return nil }
+            let next: JSONValue?
+            switch value {
+            case .object(let members): next = members[name]
+            case .array(let elements):
+                guard let index = Self.index(name) else { return .obstructed }
+                next = elements.indices.contains(index) ? elements[index] : nil
+            default: return .obstructed
+            }
+            guard let next, next != .null else { return .absent }
             value = next
         }
-        return value
+        return .value(value)
+    }
+
+    /// The index of an array that a name stands for: digits without a leading zero (RFC 6901 §4).
+    private static func index(_ name: String) -> Int? {
+        guard name.utf8.allSatisfy({ (0x30...0x39).contains($0) }), name == "0" || !name.hasPrefix("0") else {
+            return nil
+        }
+        return Int(name)
+    }
+
+    /// The claim; `nil` if it is absent or null.
+    func value(in claims: JSONMembers) -> JSONValue? {
+        if case .value(let value) = place(in: claims) { value } else { nil }
+    }
+
+    /// Whether the claims have another form than the pointer expects, so that the claim must not count as absent.
+    func isObstructed(in claims: JSONMembers) -> Bool {
+        if case .obstructed = place(in: claims) { true } else { false }
     }
 
     /// The claim as text: a string, a number or a truth value.

@@ -43,7 +43,7 @@ struct EventsAPI: Sendable {
         if let upload = parameters["upload"] { filter.upload = try await names.id(upload, within: key.limits) }
         let start = try await start(from: place)
         let opening = EventText.notice(start.isReset ? "reset" : "ready", at: service.now, sequence: start.sequence)
-        return response(stream(filter, holder(of: key), endsWithUpload: false), opening, after: start.sequence)
+        return response(stream(filter, holder(of: key, request), endsWithUpload: false), opening, after: start.sequence)
     }
 
     private func one(_ request: Request, _ text: String) async throws(Problem) -> Response {
@@ -81,7 +81,7 @@ struct EventsAPI: Sendable {
             newest = max(newest, event.sequence)
         }
         opening += EventText.snapshot(upload, at: service.now, sequence: newest)
-        let holder = if let key { holder(of: key) } else { urls.holder(of: upload) }
+        let holder = if let key { holder(of: key, request) } else { urls.holder(of: upload) }
         let stream = stream(filter, holder, endsWithUpload: true)
         var response = response(upload.state == .open ? stream : nil, opening, after: newest)
         response.trace.uploadID = id.text
@@ -166,8 +166,11 @@ struct EventsAPI: Sendable {
         )
     }
 
-    private func holder(of key: APIKey) -> StreamWatch.Holder {
-        guard let user = key.user else { return .key(id: key.id, expiresAt: key.expiresAt) }
+    private func holder(of key: APIKey, _ request: Request) -> StreamWatch.Holder {
+        guard let user = key.user else {
+            let secret = Authenticator.digest(authorization: request.head.fields["Authorization"])
+            return .key(id: key.id, expiresAt: key.expiresAt, secret: secret ?? [])
+        }
         return .user(
             issuer: key.id,
             subject: key.limits.onlySubject,

@@ -21,7 +21,11 @@ package struct EventsModule: GatewayModule {
                 names: context.names,
                 access: context.access,
                 urls: context.urls,
-                watch: StreamWatch(revoked: context.revoked, clock: context.clock)
+                watch: StreamWatch(
+                    revoked: context.revoked,
+                    authenticator: context.authenticator,
+                    clock: context.clock
+                )
             ).routes
     }
 }

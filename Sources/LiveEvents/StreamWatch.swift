@@ -5,11 +5,13 @@ internal import UploadModel
 
 /// Ends event streams within a second after their credential becomes invalid.
 ///
-/// One task checks all of them, only while there are any, and only in memory (`RevocationList`).
+/// One task checks all of them, only while there are any, and in memory (`RevocationList`), but
+/// for the secrets of keys, which are read once or twice a second.
 final class StreamWatch: Sendable {
     /// The credential of a stream.
     enum Holder: Sendable, Hashable {
-        case key(id: String, expiresAt: Date?)
+        /// `secret` is the digest of the secret that opened the stream, which a rotation ends.
+        case key(id: String, expiresAt: Date?, secret: [UInt8])
         /// The token of an app user.
         case user(issuer: String, subject: String?, issuedAt: Date, expiresAt: Date)
         /// The URL of an upload that was admitted like this.
@@ -23,11 +25,13 @@ final class StreamWatch: Sendable {
     }
 
     private let revoked: RevocationList
+    private let authenticator: Authenticator
     private let clock: any WallClock
     private let contents = Mutex(Contents())
 
-    init(revoked: RevocationList, clock: any WallClock) {
+    init(revoked: RevocationList, authenticator: Authenticator, clock: any WallClock) {
         self.revoked = revoked
+        self.authenticator = authenticator
         self.clock = clock
     }
 
@@ -83,8 +87,9 @@ final class StreamWatch: Sendable {
     private func isOver(_ holder: Holder) async -> Bool {
         do throws(UploadError) {
             switch holder {
-            case .key(let id, let expiresAt):
+            case .key(let id, let expiresAt, let secret):
                 if let expiresAt, clock.now >= expiresAt { return true }
+                guard try await authenticator.accepts(secret) else { return true }
                 // Revocations by minting time do not apply to keys.
                 return try await revoked.isRevoked(issuer: id, subject: nil, issuedAt: nil)
             case .user(let issuer, let subject, let issuedAt, let expiresAt):

@@ -18,8 +18,24 @@ struct ClaimNameTests {
         #expect(try text("a.b") == "7" && text("flag") == "true" && text("half") == "0.5")
         #expect(try text("/app/plan") == "gold")
         #expect(try text("/app/x~1y") == "slash" && text("/app/x~0y") == "tilde")
-        for name in ["none", "app", "list", "other", "/app/other", "/sub/a", "/list/0", "app/plan"] {
+        #expect(try text("/list/0") == "a" && text("/list/1") == "b")
+        for name in [
+            "none", "app", "list", "other", "/app/other", "/sub/a", "/list/2", "/list/00", "/list/-", "app/plan",
+        ] {
             #expect(try text(name) == nil, "\(name)")
+        }
+    }
+
+    @Test("a claim of another form is not one that is absent")
+    func obstructed() throws {
+        func isObstructed(_ name: String) throws -> Bool { try #require(ClaimName(name)).isObstructed(in: claims) }
+        for name in [
+            "/sub/a", "/flag/a/b", "/list/a", "/list/00", "/list/-", "/list/0/a", "/list/99999999999999999999",
+        ] {
+            #expect(try isObstructed(name), "\(name)")
+        }
+        for name in ["sub", "other", "none", "/none/a", "/other/a", "/app/other", "/list/2", "/list/0", "/app/plan"] {
+            #expect(try !isObstructed(name), "\(name)")
         }
     }
 

@@ -109,6 +109,12 @@ class World:
             self.keys[name] = Key(self, key)
         return self.keys[name]
 
+    def picture_of(self, video):
+        """The uri of a complete picture."""
+        made = self.owner("POST", f"{video}/pictures").json()
+        assert requests.put(made["link"], data=b"picture", timeout=60).status_code == 200
+        return made["uri"]
+
     def restore(self):
         """Creates again what was deleted."""
         self.media = self.admin.post("/v1/tus/uploads", {"length": 0, "subject": OWNER}).json()["id"]
@@ -116,6 +122,7 @@ class World:
         assert requests.put(signed["url"], data=b"anna's", timeout=60).status_code == 200
         self.multipart = self.store.begin(BUCKET, OBJECT.key)
         self.video = self.owner.create(0)["uri"]
+        self.picture = self.picture_of(self.video)
         self.apsara = self.admin.post(
             "/v1/aliyun/uploads", {"title": "t", "fileName": "t.mp4", "subject": OWNER}
         ).json()["VideoId"]
@@ -212,9 +219,10 @@ def vimeo_deeds(world, token):
             done.add("edit")
     if api("PUT", video + "/files", json={"type": "streaming"}).status_code < 300:
         done.add("edit")
-    if api("DELETE", video).status_code == 204:
-        done.add("delete")
-        world.restore()
+    for uri in (world.picture, video):
+        if api("DELETE", uri).status_code == 204:
+            done.add("delete")
+            world.restore()
     return done
 
 

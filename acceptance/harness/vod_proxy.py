@@ -1,9 +1,9 @@
 """A proxy with faults between the SDKs of Tencent Cloud VOD and a gateway or its object endpoint.
 
-    with VODProxy(gateway.port) as main:
-        main.fault("ApplyUploadUGC", Refuse(500, "InternalError"))
-        …
-        assert main.count("ApplyUploadUGC") == 2
+with VODProxy(gateway.port) as main:
+    main.fault("ApplyUploadUGC", Refuse(500, "InternalError"))
+    …
+    assert main.count("ApplyUploadUGC") == 2
 """
 
 import email.utils

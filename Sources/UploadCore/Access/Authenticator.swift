@@ -211,6 +211,34 @@ package final class Authenticator: Sendable {
         return String(decoding: word, as: UTF8.self)
     }
 
+    /// SHA-256 of the API key in an Authorization field, for `accepts`.
+    ///
+    /// - Returns: `nil` if the field has no credential.
+    package static func digest(authorization: String?) -> [UInt8]? {
+        (try? bearer(authorization)).map { APIKeySecret.digest(of: $0) }
+    }
+
+    /// Whether a secret still stands for a key that is usable, for what goes on after its request.
+    ///
+    /// A rotation, a revocation or another change may take half a second to be seen.
+    ///
+    /// - Parameter digest: As of `digest(authorization:)`.
+    /// - Returns: Whether it does.
+    /// - Throws: The errors of the state store.
+    package func accepts(_ digest: [UInt8]) async throws(UploadError) -> Bool {
+        let now = clock.now
+        let key: APIKey
+        // Those that are kept for another half second are not older than that.
+        if let cached = keys.key(digest: digest, at: now.addingTimeInterval(KeyCache.lifetime / 2)) {
+            key = cached
+        } else {
+            guard let found = try await state.key(digest: digest) else { return false }
+            keys.insert(found, digest: digest, readAt: now)
+            key = found
+        }
+        return key.accepts(digest, at: now) && key.isUsable(at: now)
+    }
+
     private func key(of secret: String, at now: Date) async throws(UploadError) -> APIKey {
         let digest = APIKeySecret.digest(of: secret)
         let key: APIKey

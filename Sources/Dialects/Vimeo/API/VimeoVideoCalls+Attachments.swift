@@ -52,7 +52,8 @@ extension VimeoVideoCalls {
         case .get, .head:
             guard call.caller.maySee(begunBy: video.principal) else { throw VimeoFailure.notFound }
         case .delete:
-            try call.caller.require(.edit)
+            let isComplete = try await library.attachments.settled(shown).attachment.uploadID != nil
+            try call.caller.requireRemoving(isComplete: isComplete)
             guard try await library.remove(found, from: entry) else { throw VimeoFailure.notFound }
             return Response(204)
         case .patch:

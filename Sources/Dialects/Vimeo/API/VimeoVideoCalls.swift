@@ -25,7 +25,7 @@ struct VimeoVideoCalls: VimeoService {
         _ user: VimeoUser,
         _ grant: Grant,
         _ request: Request,
-        reader: String? = nil
+        reader: VimeoDocuments.Reader? = nil
     ) async throws -> VimeoDocuments {
         let report = try await library.quota.quota(of: Account(.subject, user.subject))
         return VimeoDocuments(
@@ -53,7 +53,7 @@ struct VimeoVideoCalls: VimeoService {
                 user,
                 caller.grant,
                 request,
-                reader: caller.mayRead ? caller.grant.issuer : nil
+                reader: caller.reader
             )
         )
     }
@@ -306,6 +306,8 @@ struct VimeoVideoCalls: VimeoService {
             // The links to content that the client knows must not end before its next call.
             let period = Int64(VimeoDocuments.linkLifetime / 2)
             changed = max(changed, now / period * period)
+            // Those of an earlier token may have ended.
+            changed = max(changed, call.caller.grant.issueTime.unixSeconds)
         }
         let modified = HTTPDate.format(min(changed, now))
         let since = call.request.head.fields["If-Modified-Since"].flatMap { HTTPDate.parse($0) }

@@ -24,8 +24,24 @@ struct VimeoCaller: Sendable {
     /// content.
     var mayRead: Bool { scopes.contains(.private) }
 
+    /// In whose name links to content are made for it; `nil` if it may not read.
+    var reader: VimeoDocuments.Reader? {
+        guard mayRead, let issuer = grant.issuer else { return nil }
+        return VimeoDocuments.Reader(issuer: issuer, expiresAt: grant.expiresAt)
+    }
+
     /// Whether it may see a video that a token has begun.
     func maySee(begunBy principal: String?) -> Bool { mayRead || principal == grant.id }
+
+    /// Checks that it may remove a picture or a text track of a video.
+    ///
+    /// Complete ones are media, which no API key without the scope `delete` removes.
+    ///
+    /// - Throws: `VimeoFailure` 403.
+    func requireRemoving(isComplete: Bool) throws(VimeoFailure) {
+        try require(.edit)
+        if isComplete { try require(.delete) }
+    }
 
     /// Checks that it may add to a video that a token has begun: another file, a picture, a text track.
     ///

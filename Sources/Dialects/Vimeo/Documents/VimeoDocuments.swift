@@ -12,8 +12,16 @@ struct VimeoDocuments: Sendable {
     /// URL of the gateway as its client sees it, without a slash at the end.
     let base: String
     let quota: VimeoQuota
-    /// The API key in whose name links to content are made; `nil` for a reader that may not read it.
-    var reader: String?
+    /// In whose name links to content are made.
+    struct Reader: Sendable {
+        /// The id of the API key.
+        let issuer: String
+        /// No link outlives it.
+        let expiresAt: Date
+    }
+
+    /// `nil` for a reader that may not read content.
+    var reader: Reader?
 
     // MARK: Texts
 
@@ -223,18 +231,25 @@ struct VimeoDocuments: Sendable {
             "link": .string(base + links.path(track)),
             "link_expires_time": .integer(2_147_483_647),
             "hls_link": Self.text(id.flatMap(contentLink)),
-            "hls_link_expires_time": .integer(now.addingTimeInterval(Self.linkLifetime).unixSeconds),
+            "hls_link_expires_time": .integer(linkEnd.unixSeconds),
         ])
     }
 
-    /// Seconds for which links to content are valid.
+    /// Seconds for which links to content are valid, at most.
     static let linkLifetime: TimeInterval = 86_400
+
+    /// When the links end: with the token of their reader at the latest.
+    private var linkEnd: Date {
+        let end = now.addingTimeInterval(Self.linkLifetime)
+        guard let reader, reader.expiresAt < end else { return end }
+        return Date(timeIntervalSince1970: Double(reader.expiresAt.unixSeconds))
+    }
 
     /// A link by which anyone can download content; `nil` if the reader may not read it.
     private func contentLink(_ id: UploadID) -> String? {
         guard let reader else { return nil }
-        let end = now.addingTimeInterval(Self.linkLifetime)
-        return "\(base)/media/\(id.text)?\(media.query(for: id, expiresAt: end, issuer: reader, at: now))"
+        let query = media.query(for: id, expiresAt: linkEnd, issuer: reader.issuer, at: now)
+        return "\(base)/media/\(id.text)?\(query)"
     }
 
     // MARK: Tickets
