@@ -212,8 +212,10 @@ def test_few_descriptors(with_database, store, postgres, way, drops):
                 resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
             if answer is not None:
                 assert_try_again(answer)
-                # What could not be opened is tried again after a moment.
-                until(lambda: world.api.get("/readyz").status_code == 200)
+            # What could not be opened, by whatever request, is tried again after a moment.
+            for path in ("/readyz", "/v1/uploads?limit=1"):
+                until(lambda path=path: world.api.get(path).status_code == 200)
+            if answer is not None:
                 assert files_of(world, subject) == []
             assert health.exchange("GET", "/healthz").status == 200
     subject = f"u{world.next()}"
