@@ -206,6 +206,11 @@ struct OSSEndpointTests {
         let source: HTTPFields = ["x-oss-copy-source": "/bucket-1/a", "x-oss-metadata-directive": "COPY"]
         let copy = try await bench.send("PUT", "/bucket-1/b", by: .ossV4, source)
         #expect(copy.element("ETag") == Self.hello.tag.replacing("\"", with: "&quot;"))
+        // Node's multipartUploadCopy reads the tag of a part from the field.
+        let id = try await bench.begin("/bucket-1/p", by: .ossV4)
+        let part = try await bench.send("PUT", "/bucket-1/p?partNumber=1&uploadId=\(id)", by: .ossV4, source)
+        #expect(part.element("ETag") == Self.hello.tag.replacing("\"", with: "&quot;"))
+        #expect(part.fields["ETag"] == Self.hello.tag)
         let kept: HTTPFields = ["x-oss-forbid-overwrite": "true"]
         let refused = try await bench.send("PUT", "/bucket-1/b", by: .ossV4, kept, content: [1])
         #expect(refused.outcome == "409 FileAlreadyExists")
