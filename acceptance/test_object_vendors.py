@@ -179,6 +179,13 @@ def test_oss_copies_and_conditions(oss):
     head = oss.head(copy)
     assert (head.content_type, head.headers["x-oss-meta-a"], head.etag) == ("text/x", "1", put.etag)
     assert oss.oss.get_object(copy, byte_range=(2, 4)).read() == b"234"
+    # Metadata is changed by a copy to itself, as update_object_meta does, whatever the directive says.
+    for directive, value in (("COPY", "2"), ("REPLACE", "3")):
+        changes = {"x-oss-metadata-directive": directive, "x-oss-meta-a": value}
+        oss.oss.copy_object(BUCKET, key, key, headers=changes)
+        assert oss.head(key).headers["x-oss-meta-a"] == value
+    oss.oss.update_object_meta(key, {"x-oss-meta-a": "4"})
+    assert (oss.head(key).headers["x-oss-meta-a"], oss.get(key)) == ("4", b"0123456789")
     # The SDK takes the quotation marks off, and sends the tag without.
     assert oss.oss.get_object(copy, headers={"If-Match": put.etag}).read() == b"0123456789"
     with pytest.raises(oss2.exceptions.NotModified):

@@ -206,6 +206,20 @@ struct OSSEndpointTests {
         let source: HTTPFields = ["x-oss-copy-source": "/bucket-1/a", "x-oss-metadata-directive": "COPY"]
         let copy = try await bench.send("PUT", "/bucket-1/b", by: .ossV4, source)
         #expect(copy.element("ETag") == Self.hello.tag.replacing("\"", with: "&quot;"))
+        // A copy to itself replaces the metadata, whatever the directive says; the tags stay.
+        let described: HTTPFields = ["x-oss-meta-m": "1", "x-oss-tagging": "t=1"]
+        #expect(try await bench.send("PUT", "/bucket-1/s", by: .ossV4, described, content: [1]).outcome == "200")
+        for more: HTTPFields in [
+            ["x-oss-metadata-directive": "COPY", "x-oss-meta-m": "2"], ["x-oss-meta-m": "3"], [:],
+        ] {
+            var itself = more
+            itself["x-oss-copy-source"] = "/bucket-1/s"
+            #expect(try await bench.send("PUT", "/bucket-1/s", by: .ossV4, itself).outcome == "200")
+            let head = try await bench.send("HEAD", "/bucket-1/s", by: .ossV4)
+            #expect(head.fields["x-oss-meta-m"] == more["x-oss-meta-m"] && head.fields["x-oss-tagging-count"] == "1")
+        }
+        let cos: HTTPFields = ["x-cos-copy-source": "bucket-1.cos.ap-x.myqcloud.com/s", "x-cos-meta-m": "2"]
+        #expect(try await bench.send("PUT", "/bucket-1/s", by: .cos, cos).outcome == "400 InvalidArgument")
         // Node's multipartUploadCopy reads the tag of a part from the field.
         let id = try await bench.begin("/bucket-1/p", by: .ossV4)
         let part = try await bench.send("PUT", "/bucket-1/p?partNumber=1&uploadId=\(id)", by: .ossV4, source)
