@@ -172,6 +172,19 @@ def test_oss_lists_in_pages_and_by_folders(oss):
     assert oss.oss.list_objects(prefix).object_list == []
 
 
+def test_oss_has_no_content_after_a_quiet_deletion(oss):
+    """The SDK in C++ takes each document for the list of what is left."""
+    oss.put(oss.prefix + "a")
+    for key, left in ((oss.prefix + "a", False), (oss.prefix + "none", False), ("other/a", True)):
+        document = f"<Delete><Quiet>true</Quiet><Object><Key>{key}</Key></Object></Delete>".encode()
+        fields = {"Content-MD5": md5(document)}
+        answer = oss.oss._do("POST", BUCKET, "", data=document, params={"delete": ""}, headers=fields)
+        text = answer.read()
+        assert answer.status == 200
+        assert (b"<Code>AccessDenied</Code>" in text) if left else (text == b""), key
+    assert oss.oss.list_objects(oss.prefix).object_list == []
+
+
 def test_oss_copies_and_conditions(oss):
     key, copy = oss.prefix + "source", oss.prefix + "copy"
     put = oss.put(key, b"0123456789", **{"Content-Type": "text/x", "x-oss-meta-a": "1"})

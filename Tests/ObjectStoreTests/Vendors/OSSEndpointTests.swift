@@ -237,6 +237,19 @@ struct OSSEndpointTests {
         #expect(put.fields["ETag"] != Self.hello.tag)
     }
 
+    @Test("a quiet deletion has no content in its response unless something is left")
+    func quiet() async throws {
+        let bench = try await ObjectBench()
+        let session = try bench.issuer.session(bench.grant(actions: [.deleteObject]), for: .aliyun)
+        func delete(_ key: String, by signature: Signature) async throws -> Response {
+            let text = "<Delete><Quiet>true</Quiet><Object><Key>\(key)</Key></Object></Delete>"
+            return try await bench.send("POST", "/bucket-1/?delete", session, by: signature, content: Array(text.utf8))
+        }
+        let none = try await delete("a/none", by: .ossV4)
+        #expect(none.outcome == "200" && none.text?.isEmpty != false && none.fields["Content-Type"] == nil)
+        #expect(try await delete("b/none", by: .ossV4).element("Code") == "AccessDenied")
+    }
+
     @Test("a range beyond the object returns all of it, unless the standard is requested")
     func ranges() async throws {
         let bench = try await ObjectBench()
