@@ -385,6 +385,20 @@ def test_administrators_have_buckets_in_each_dialect(gateway, make):
         assert object_client.code(gateway.client().delete_bucket, Bucket=bucket) == (409, "BucketNotEmpty")
 
 
+def test_the_oss_sdk_in_cpp_lists_buckets_with_two_slashes(gateway):
+    """Where the endpoint is an address; it signs the resource `/`."""
+    identifier, secret = gateway.pair()
+    date = formatdate(usegmt=True)
+    signature = base64.b64encode(hmac.digest(secret.encode(), f"GET\n\n\n{date}\n/".encode(), "sha1")).decode()
+    fields = f"Date: {date}\r\nAuthorization: OSS {identifier}:{signature}\r\n"
+    host, _, port = gateway.object_url.rpartition("//")[2].partition(":")
+    with Wire((host, int(port))) as wire:
+        wire.send(f"GET //?max-keys=1 HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n".encode())
+        answer = wire.reply()
+    assert answer.status == 200, answer
+    assert b"<ListAllMyBucketsResult>" in answer.body
+
+
 @pytest.mark.parametrize("version", ["v1", "v4"])
 def test_oss_creates_a_bucket_as_ossutil_does(gateway, version):
     auth = oss2.make_auth(*gateway.pair(), auth_version=version)

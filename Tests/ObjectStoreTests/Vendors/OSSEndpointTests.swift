@@ -237,6 +237,25 @@ struct OSSEndpointTests {
         #expect(put.fields["ETag"] != Self.hello.tag)
     }
 
+    @Test("a path of slashes is the service where no bucket is in the host", arguments: Signature.oss)
+    func slashes(_ signature: Signature) async throws {
+        let bench = try await ObjectBench()
+        let service = OSSResource(bucket: nil)
+        for target in ["//", "//?max-keys=1"] {
+            let list = try await bench.send("GET", target, by: signature, resource: service)
+            #expect(list.outcome == "200" && list.element("Name") == "bucket-1", "\(target)")
+        }
+        let own: HTTPFields = ["Host": "bucket-1.s3.example.org"]
+        let other = try await bench.send("GET", "//", by: signature, own, resource: service)
+        #expect(other.outcome == "403 SignatureDoesNotMatch")
+        // Credentials for one bucket may mean a key there.
+        let session = try bench.issuer.session(bench.grant(), for: .aliyun)
+        let key = OSSResource(bucket: "bucket-1", key: "/")
+        #expect(try await bench.send("GET", "//", session, by: signature, resource: key).outcome == "403 AccessDenied")
+        let denied = try await bench.send("GET", "//", session, by: signature, resource: service)
+        #expect(denied.outcome == "403 AccessDenied")
+    }
+
     @Test("a quiet deletion has no content in its response unless something is left")
     func quiet() async throws {
         let bench = try await ObjectBench()
