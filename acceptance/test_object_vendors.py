@@ -630,6 +630,19 @@ def test_oss_completes_an_upload_without_parts(oss):
     assert oss.get(key) == b""
 
 
+def test_cos_is_told_that_images_are_not_processed(cos):
+    key = cos.prefix + "a.jpg"
+    operations = '{"is_pic_info":1,"rules":[{"fileid":"b.png","rule":"imageMogr2/format/png"}]}'
+    with pytest.raises(cos.refusals) as caught:
+        cos.cos.put_object(BUCKET, b"1", key, PicOperations=operations)
+    assert cos.refusal(caught.value) == (501, "NotImplemented")
+    assert cos.code("get", key) == (404, "NoSuchKey")
+    cos.put(key)
+    for command in ("imageMogr2/thumbnail/!50p", "imageView2/1/w/100", "imageInfo", "watermark/2/text/YQ"):
+        url = cos.cos.get_presigned_url(Bucket=BUCKET, Key=key, Method="GET", Params={command: ""})
+        assert refusal(requests.get(url, timeout=10)) == (501, "NotImplemented"), command
+
+
 def test_cos_appends(cos):
     key = cos.prefix + "appended"
     first = cos.cos.append_object(BUCKET, key, 0, b"abc")
