@@ -153,6 +153,48 @@ def test_header_fields_that_are_not_heeded_are_refused_unless_they_are_harmless(
         assert make(DIALECTS[dialect]).code("get", key) == (404, "NoSuchKey")
 
 
+# Vendors refuse them; letters of all languages are allowed.
+WRONG_TAGS = [
+    ({"key1&": "v"}, "InvalidTag"),
+    ({"k": "a,b"}, "InvalidTag"),
+    ({"k": "#1"}, "InvalidTag"),
+    ({f"k{number}": "v" for number in range(11)}, None),
+]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_tags_that_are_not_allowed(make, dialect):
+    client = make(DIALECTS[dialect])
+    key = client.prefix + "tagged"
+    client.put(key)
+
+    def tag(tags):
+        pairs = [{"Key": name, "Value": value} for name, value in tags.items()]
+        if dialect == "s3":
+            client.s3.put_object_tagging(Bucket=BUCKET, Key=key, Tagging={"TagSet": pairs})
+        elif dialect == "cos":
+            client.cos.put_object_tagging(BUCKET, key, {"TagSet": {"Tag": pairs}})
+        else:
+            rule = oss2.models.TaggingRule()
+            rule.tagging_rule = tags
+            client.oss.put_object_tagging(key, oss2.models.Tagging(rule))
+
+    tag({"größe 日本": "a+b-c=d.e_f:g/h@i"})
+    for tags, code in WRONG_TAGS:
+        with pytest.raises(client.refusals) as caught:
+            tag(tags)
+        many = "BadRequest" if dialect.startswith("oss") else "InvalidTag"
+        assert client.refusal(caught.value) == (400, code or many), tags
+
+
+@pytest.mark.parametrize("tags, code", [("key1%26=v", "InvalidTag"), ("a=1&a=2", "InvalidArgument")])
+def test_oss_tags_in_a_header(oss, tags, code):
+    assert oss.code("put", oss.prefix + "a", **{"x-oss-tagging": tags}) == (400, code)
+    many = "&".join(f"k{number}=v" for number in range(11))
+    assert oss.code("put", oss.prefix + "a", **{"x-oss-tagging": many}) == (400, "BadRequest")
+    oss.put(oss.prefix + "a", **{"x-oss-tagging": "a%2B=%C3%BC"})
+
+
 # OSS
 
 

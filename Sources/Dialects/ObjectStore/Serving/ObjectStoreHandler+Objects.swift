@@ -366,7 +366,8 @@ extension ObjectStoreHandler {
             guard let media else { throw ObjectError(.noSuchKey) }
             return Self.document(ObjectTagging.document(media.attributes?.tags ?? [:], for: call.vendor))
         case .putObjectTagging(let name):
-            let tags = try ObjectTagging.tags(document: try await call.collect(limit: RequestDocuments.Limit.tagging))
+            let document = try await call.collect(limit: RequestDocuments.Limit.tagging)
+            let tags = try ObjectTagging.tags(document: document, for: call.vendor)
             try await setTags(of: name, to: tags)
             return Response(200)
         case .deleteObjectTagging(let name):
