@@ -251,6 +251,16 @@ def test_oss_copies_and_conditions(oss):
     assert (oss.oss.object_exists(copy), oss.oss.object_exists(oss.prefix + "none")) == (True, False)
 
 
+def test_oss_keys_have_at_most_1023_bytes(oss):
+    key = oss.prefix.ljust(1023, "A")
+    oss.put(key)
+    assert oss.get(key) == b"1"
+    assert oss.code("put", key + "A") == (400, "InvalidObjectName")
+    with pytest.raises(oss2.exceptions.OssError) as caught:
+        oss.oss.copy_object(BUCKET, key + "A", oss.prefix + "copy")
+    assert (caught.value.status, caught.value.code) == (400, "InvalidObjectName")
+
+
 def test_oss_ranges_beyond_the_object(oss):
     key = oss.prefix + "ranges"
     oss.put(key, b"0123456789")

@@ -256,6 +256,24 @@ struct OSSEndpointTests {
         #expect(denied.outcome == "403 AccessDenied")
     }
 
+    @Test("a key has at most 1,023 bytes, also that of a source")
+    func longKeys() async throws {
+        let bench = try await ObjectBench()
+        let (longest, longer) = (String(repeating: "A", count: 1023), String(repeating: "A", count: 1024))
+        #expect(try await bench.send("PUT", "/bucket-1/\(longest)", by: .ossV4, content: [1]).outcome == "200")
+        let refused = try await bench.send("PUT", "/bucket-1/\(longer)", by: .ossV4, content: [1])
+        #expect(refused.outcome == "400 InvalidObjectName" && refused.element("MaxSizeAllowed") == "1023")
+        for (key, outcome) in [(longest, "200"), (longer, "400 InvalidObjectName")] {
+            let source: HTTPFields = ["x-oss-copy-source": "/bucket-1/\(key)"]
+            #expect(try await bench.send("PUT", "/bucket-1/b", by: .ossV4, source).outcome == outcome)
+        }
+        // At Amazon one more; what is there can be deleted in a list.
+        #expect(try await bench.send("PUT", "/bucket-1/\(longer)", content: [1]).outcome == "200")
+        let document = Array("<Delete><Object><Key>\(longer)</Key></Object></Delete>".utf8)
+        let deleted = try await bench.send("POST", "/bucket-1/?delete", by: .ossV4, content: document)
+        #expect(deleted.element("Deleted") != nil)
+    }
+
     @Test("a quiet deletion has no content in its response unless something is left")
     func quiet() async throws {
         let bench = try await ObjectBench()

@@ -154,7 +154,7 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
         case .invalidTag: "A tag is not valid."
         case .invalidToken: "The provided token is malformed or otherwise invalid."
         case .invalidURI: "The URI cannot be parsed."
-        case .keyTooLong: "The key is too long: use at most 1024 bytes of UTF-8."
+        case .keyTooLong: "The key is too long."
         case .malformedPOSTRequest: "The body of the POST request is not well-formed multipart/form-data."
         case .malformedTrailer: "The trailers are not those that the request announced."
         case .malformedXML: "The XML is not well-formed, or is not the expected document."

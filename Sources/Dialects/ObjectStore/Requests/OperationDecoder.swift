@@ -78,7 +78,7 @@ package enum OperationDecoder {
             }
         }
         guard !address.key.isEmpty else { return try bucketOperation(head, bucket, resource, parameters) }
-        try S3Names.check(key: address.key)
+        try S3Names.check(key: address.key, for: head.vendor)
         let name = ObjectName(bucket: bucket, key: address.key)
         return try objectOperation(head, name, resource, parameters)
     }
