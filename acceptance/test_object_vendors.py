@@ -475,6 +475,7 @@ def test_access_rights_that_everything_has_can_be_set(gateway, make):
         for acl in ("private", "default"):
             oss.oss.put_object_acl("own", acl)
         refused = [
+            (400, "InvalidArgument", oss.oss.put_bucket_acl, "default"),
             (400, "InvalidArgument", oss.oss.put_object_acl, "own", "public-read"),
             (400, "InvalidArgument", oss.oss.put_bucket_acl, "public-read"),
             (404, "NoSuchKey", oss.oss.put_object_acl, "none", "private"),
@@ -483,6 +484,9 @@ def test_access_rights_that_everything_has_can_be_set(gateway, make):
             with pytest.raises(oss2.exceptions.OssError) as caught:
                 call(*arguments)
             assert (caught.value.status, caught.value.code) == (status, code)
+        with pytest.raises(oss2.exceptions.OssError) as caught:
+            oss.oss._do("PUT", BUCKET, "own", params={"acl": ""})
+        assert (caught.value.status, caught.value.code) == (400, "MissingArgument")
     cos = COSCalls(port, BUCKET, pair)
     cos.cos.put_bucket_acl(BUCKET, ACL="private")
     cos.cos.put_object_acl(BUCKET, "own", ACL="private")

@@ -274,6 +274,23 @@ struct OSSEndpointTests {
         #expect(deleted.element("Deleted") != nil)
     }
 
+    @Test("access rights of a bucket are its own, and those of an object are named")
+    func accessRights() async throws {
+        let bench = try await ObjectBench()
+        #expect(try await bench.send("PUT", "/bucket-1/k", by: .ossV4, content: [1]).outcome == "200")
+        for (target, fields, outcome): (String, HTTPFields, String) in [
+            ("/bucket-1/?acl", ["x-oss-acl": "private"], "200"),
+            ("/bucket-1/?acl", ["x-oss-acl": "default"], "400 InvalidArgument"),
+            ("/bucket-7", ["x-oss-acl": "default"], "400 InvalidArgument"),
+            ("/bucket-7", ["x-oss-acl": "private"], "200"),
+            ("/bucket-1/k?acl", ["x-oss-object-acl": "default"], "200"),
+            ("/bucket-1/k?acl", [:], "400 MissingArgument"),
+        ] {
+            let response = try await bench.send("PUT", target, by: .ossV4, fields)
+            #expect(response.outcome == outcome, "\(target) \(fields)")
+        }
+    }
+
     @Test("a quiet deletion has no content in its response unless something is left")
     func quiet() async throws {
         let bench = try await ObjectBench()

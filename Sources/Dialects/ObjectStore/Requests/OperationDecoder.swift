@@ -132,6 +132,11 @@ package enum OperationDecoder {
         _ resource: String?,
         _ parameters: ObjectParameters
     ) throws(ObjectError) -> ObjectOperation {
+        // An object may have the rights of its bucket, and a bucket has nothing to take them from ("PutBucketAcl", OSS
+        // documentation).
+        if head.vendor == .aliyun, head.method == .put, head["acl"] == "default" {
+            throw .argument("x-oss-acl", "default", "The access rights of a bucket must be private here.")
+        }
         if let document = resource.flatMap({ BucketConfiguration(rawValue: $0) }) {
             switch head.method {
             case .get: return .getBucketDocument(bucket, document)
@@ -215,6 +220,8 @@ package enum OperationDecoder {
         case (_, "tagging"): throw notAllowed("GET, PUT, DELETE")
         case (.get, "acl"): return .getObjectACL(name)
         case (.put, "acl") where asksForNothingElse(head): return .putObjectACL(name)
+        case (.put, "acl") where head.vendor == .aliyun:
+            throw ObjectError(.missingArgument, "The header x-oss-object-acl is missing.")
         case (_, "acl"): throw ObjectError(.accessControlListNotSupported)
         case (.post, "uploads"): return .createMultipartUpload(name)
         case (.get, "uploads"):
