@@ -501,6 +501,17 @@ def test_access_rights_that_everything_has_can_be_set(gateway, make):
     )
 
 
+def test_oss_reads_the_fields_of_cors_rules_in_lower_case(gateway):
+    bucket = oss2.Bucket(oss2.Auth(*gateway.pair()), gateway.object_url, "by-oss-cors")
+    bucket.create_bucket()
+    rule = oss2.models.CorsRule(["https://a.example"], ["PUT"], ["X-Oss-Test", "*"], ["ETag"], 9)
+    bucket.put_bucket_cors(oss2.models.BucketCors([rule]))
+    found = bucket.get_bucket_cors().rules[0]
+    assert (found.allowed_origins, found.allowed_methods) == (["https://a.example"], ["PUT"])
+    assert (found.allowed_headers, found.expose_headers) == (["x-oss-test", "*"], ["ETag"])
+    assert found.max_age_seconds == 9
+
+
 def test_who_may_not_write_sets_no_access_rights(gateway, make):
     oss = make(OSSCalls)
     oss.put(oss.prefix + "a")

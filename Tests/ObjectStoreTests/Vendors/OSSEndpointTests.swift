@@ -291,6 +291,23 @@ struct OSSEndpointTests {
         }
     }
 
+    @Test("fields that a CORS rule allows are read in lower case")
+    func corsRules() async throws {
+        let bench = try await ObjectBench()
+        let rules = """
+            <CORSConfiguration><CORSRule><ID>1</ID><AllowedOrigin>https://a.example</AllowedOrigin><AllowedMethod>PUT</AllowedMethod>\
+            <AllowedHeader>X-A*</AllowedHeader><ExposeHeader>ETag</ExposeHeader><MaxAgeSeconds>9</MaxAgeSeconds></CORSRule>\
+            </CORSConfiguration>
+            """
+        #expect(try await bench.send("PUT", "/bucket-1/?cors", by: .ossV4, content: Array(rules.utf8)).outcome == "200")
+        let read = try await bench.send("GET", "/bucket-1/?cors", by: .ossV4)
+        for (name, text) in [
+            ("AllowedOrigin", "https://a.example"), ("AllowedMethod", "PUT"), ("AllowedHeader", "x-a*"),
+            ("ExposeHeader", "ETag"), ("MaxAgeSeconds", "9"),
+        ] { #expect(read.element(name) == text, "\(name)") }
+        #expect(try await bench.send("GET", "/bucket-1?cors").text == rules)
+    }
+
     @Test("a quiet deletion has no content in its response unless something is left")
     func quiet() async throws {
         let bench = try await ObjectBench()

@@ -55,6 +55,9 @@ extension ObjectStoreHandler {
         case .getBucketDocument(let name, let document):
             let record = try await core { () async throws(UploadError) in try await service.bucket(name) }
             guard let text = record?.documents[document.rawValue] else { throw document.missing }
+            if document == .cors, call.vendor == .aliyun, let rules = try? BucketCORS(document: Array(text.utf8)) {
+                return Self.document(rules.documentOfOSS())
+            }
             return Self.document(Array(text.utf8))
         case .putBucketDocument(let name, let document):
             let bytes = try await call.collect(limit: document.limit)
