@@ -682,6 +682,23 @@ def test_oss_keeps_8_kib_of_user_metadata(oss):
     assert oss.refusal(caught.value) == (400, "InvalidArgument")
 
 
+@pytest.mark.parametrize("value, code", [("中文".encode("gbk"), 400), ("中文".encode(), 200)])
+def test_oss_names_a_field_that_is_not_utf_8(gateway, value, code):
+    """As clients in C and C++ on Windows send it. A phone takes 403 for wrong credentials."""
+    identifier, secret = gateway.pair()
+    date = formatdate(usegmt=True)
+    text = f"PUT\n\n\n{date}\nx-oss-meta-n:".encode() + value + f"\n/{BUCKET}/gbk".encode()
+    signature = base64.b64encode(hmac.digest(secret.encode(), text, "sha1")).decode()
+    fields = f"Date: {date}\r\nAuthorization: OSS {identifier}:{signature}\r\nContent-Length: 0\r\nx-oss-meta-n: "
+    host, _, port = gateway.object_url.rpartition("//")[2].partition(":")
+    with Wire((host, int(port))) as wire:
+        wire.send(f"PUT /{BUCKET}/gbk HTTP/1.1\r\nHost: {host}\r\n{fields}".encode() + value + b"\r\n\r\n")
+        answer = wire.reply()
+    assert answer.status == code, answer
+    if code == 400:
+        assert b"<Code>InvalidArgument</Code>" in answer.body and b"x-oss-meta-n" in answer.body
+
+
 def test_oss_lists_no_parts_without_a_marker(oss):
     upload = oss.create(oss.prefix + "k")
     listed = oss.oss.list_parts(oss.prefix + "k", upload, max_parts=1)
