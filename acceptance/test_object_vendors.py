@@ -501,6 +501,13 @@ def test_access_rights_that_everything_has_can_be_set(gateway, make):
     )
 
 
+def test_oss_names_the_location_of_a_bucket_with_a_prefix(gateway):
+    bucket = oss2.Bucket(oss2.Auth(*gateway.pair()), gateway.object_url, BUCKET)
+    location = f"oss-{object_client.REGION}"
+    assert bucket.get_bucket_location().location == bucket.get_bucket_info().location == location
+    assert {one.location for one in oss2.BucketIterator(oss2.Service(bucket.auth, gateway.object_url))} == {location}
+
+
 def test_oss_reads_the_fields_of_cors_rules_in_lower_case(gateway):
     bucket = oss2.Bucket(oss2.Auth(*gateway.pair()), gateway.object_url, "by-oss-cors")
     bucket.create_bucket()

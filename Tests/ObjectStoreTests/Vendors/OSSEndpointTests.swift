@@ -308,6 +308,28 @@ struct OSSEndpointTests {
         #expect(try await bench.send("GET", "/bucket-1?cors").text == rules)
     }
 
+    @Test("the location of a bucket has the prefix of the vendor")
+    func bucketLocation() async throws {
+        let bench = try await ObjectBench()
+        let location = try await bench.send("GET", "/bucket-1/?location", by: .ossV4)
+        #expect(location.element("LocationConstraint") == "oss-us-east-1")
+        let buckets = try await bench.send("GET", "/", by: .ossV4, resource: OSSResource(bucket: nil))
+        #expect(buckets.element("Location") == "oss-us-east-1")
+        let info = try await bench.send("GET", "/bucket-1/?bucketInfo", by: .ossV4)
+        #expect(info.element("Location") == "oss-us-east-1")
+        #expect(BucketDocuments.named("oss-cn-x", for: .aliyun) == "oss-cn-x")
+        for (place, outcome) in [
+            ("oss-us-east-1", "200"), ("us-east-1", "200"), ("oss-cn-x", "400 IllegalLocationConstraintException"),
+        ] {
+            let text = "<LocationConstraint>\(place)</LocationConstraint>"
+            let document = Array("<CreateBucketConfiguration>\(text)</CreateBucketConfiguration>".utf8)
+            let made = try await bench.send("PUT", "/bucket-7", by: .ossV4, content: document)
+            #expect(made.outcome == outcome, "\(place)")
+        }
+        let other = try await bench.send("GET", "/bucket-1/?location", by: .cos)
+        #expect(other.element("LocationConstraint") == "us-east-1")
+    }
+
     @Test("a quiet deletion has no content in its response unless something is left")
     func quiet() async throws {
         let bench = try await ObjectBench()

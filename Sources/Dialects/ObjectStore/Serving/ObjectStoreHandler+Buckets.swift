@@ -113,7 +113,9 @@ extension ObjectStoreHandler {
     private func createBucket(_ name: String, _ call: ObjectCall) async throws(ObjectError) -> Response {
         try S3Names.check(newBucket: name)
         let bytes = try await call.collect(limit: RequestDocuments.Limit.creation)
-        if let location = try BucketDocuments.location(document: bytes), location != region {
+        if let location = try BucketDocuments.location(document: bytes), location != region,
+            location != BucketDocuments.named(region, for: call.vendor)
+        {
             throw ObjectError(.illegalLocationConstraint, "The location must be \(region), or be left out.")
         }
         let isNew = try await core { () async throws(UploadError) in try await service.createBucket(name) }
