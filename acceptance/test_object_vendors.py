@@ -261,6 +261,19 @@ def test_oss_keys_have_at_most_1023_bytes(oss):
     assert (caught.value.status, caught.value.code) == (400, "InvalidObjectName")
 
 
+@pytest.mark.parametrize("name, refused", [("x-param-null", None), ("param-null", (400, "NotImplemented"))])
+def test_a_bare_parameter_of_a_client_is_no_subresource(oss, name, refused):
+    """The tests of the SDK in C++ send one with an object."""
+    key = oss.prefix + "k"
+    if refused is None:
+        assert oss.oss._do("PUT", BUCKET, key, data=b"q", params={name: ""}).status == 200
+        assert oss.get(key) == b"q"
+        return
+    with pytest.raises(oss2.exceptions.OssError) as caught:
+        oss.oss._do("PUT", BUCKET, key, data=b"q", params={name: ""})
+    assert (caught.value.status, caught.value.code) == refused
+
+
 def test_oss_ranges_beyond_the_object(oss):
     key = oss.prefix + "ranges"
     oss.put(key, b"0123456789")

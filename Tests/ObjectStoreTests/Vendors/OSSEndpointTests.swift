@@ -330,6 +330,15 @@ struct OSSEndpointTests {
         #expect(other.element("LocationConstraint") == "us-east-1")
     }
 
+    @Test("a bare parameter that begins with x- is no sub-resource", arguments: Signature.oss)
+    func bareParameter(_ signature: Signature) async throws {
+        let bench = try await ObjectBench()
+        for (name, outcome) in [("x-param-null", "200"), ("X-null", "200"), ("param-null", "400 NotImplemented")] {
+            let put = try await bench.send("PUT", "/bucket-1/k?\(name)", by: signature, content: [1])
+            #expect(put.outcome == outcome, "\(name)")
+        }
+    }
+
     @Test("a quiet deletion has no content in its response unless something is left")
     func quiet() async throws {
         let bench = try await ObjectBench()

@@ -123,7 +123,10 @@ package enum OperationDecoder {
     }
 
     private static func isUnknown(parameter name: String, _ vendor: Vendor) -> Bool {
-        parameters[name.lowercasedASCII()] == nil && !vendor.understands(parameter: name)
+        let lowercased = name.lowercasedASCII()
+        // No sub-resource of a vendor is named so: what begins with `x-` is a client's own, or a field.
+        guard !lowercased.hasPrefix("x-") else { return false }
+        return parameters[lowercased] == nil && !vendor.understands(parameter: name)
     }
 
     private static func bucketOperation(
