@@ -153,6 +153,48 @@ def test_header_fields_that_are_not_heeded_are_refused_unless_they_are_harmless(
         assert make(DIALECTS[dialect]).code("get", key) == (404, "NoSuchKey")
 
 
+# Vendors refuse them; letters of all languages are allowed.
+WRONG_TAGS = [
+    ({"key1&": "v"}, "InvalidTag"),
+    ({"k": "a,b"}, "InvalidTag"),
+    ({"k": "#1"}, "InvalidTag"),
+    ({f"k{number}": "v" for number in range(11)}, None),
+]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_tags_that_are_not_allowed(make, dialect):
+    client = make(DIALECTS[dialect])
+    key = client.prefix + "tagged"
+    client.put(key)
+
+    def tag(tags):
+        pairs = [{"Key": name, "Value": value} for name, value in tags.items()]
+        if dialect == "s3":
+            client.s3.put_object_tagging(Bucket=BUCKET, Key=key, Tagging={"TagSet": pairs})
+        elif dialect == "cos":
+            client.cos.put_object_tagging(BUCKET, key, {"TagSet": {"Tag": pairs}})
+        else:
+            rule = oss2.models.TaggingRule()
+            rule.tagging_rule = tags
+            client.oss.put_object_tagging(key, oss2.models.Tagging(rule))
+
+    tag({"größe 日本": "a+b-c=d.e_f:g/h@i"})
+    for tags, code in WRONG_TAGS:
+        with pytest.raises(client.refusals) as caught:
+            tag(tags)
+        many = "BadRequest" if dialect.startswith("oss") else "InvalidTag"
+        assert client.refusal(caught.value) == (400, code or many), tags
+
+
+@pytest.mark.parametrize("tags, code", [("key1%26=v", "InvalidTag"), ("a=1&a=2", "InvalidArgument")])
+def test_oss_tags_in_a_header(oss, tags, code):
+    assert oss.code("put", oss.prefix + "a", **{"x-oss-tagging": tags}) == (400, code)
+    many = "&".join(f"k{number}=v" for number in range(11))
+    assert oss.code("put", oss.prefix + "a", **{"x-oss-tagging": many}) == (400, "BadRequest")
+    oss.put(oss.prefix + "a", **{"x-oss-tagging": "a%2B=%C3%BC"})
+
+
 # OSS
 
 
@@ -172,6 +214,19 @@ def test_oss_lists_in_pages_and_by_folders(oss):
     assert oss.oss.list_objects(prefix).object_list == []
 
 
+def test_oss_has_no_content_after_a_quiet_deletion(oss):
+    """The SDK in C++ takes each document for the list of what is left."""
+    oss.put(oss.prefix + "a")
+    for key, left in ((oss.prefix + "a", False), (oss.prefix + "none", False), ("other/a", True)):
+        document = f"<Delete><Quiet>true</Quiet><Object><Key>{key}</Key></Object></Delete>".encode()
+        fields = {"Content-MD5": md5(document)}
+        answer = oss.oss._do("POST", BUCKET, "", data=document, params={"delete": ""}, headers=fields)
+        text = answer.read()
+        assert answer.status == 200
+        assert (b"<Code>AccessDenied</Code>" in text) if left else (text == b""), key
+    assert oss.oss.list_objects(oss.prefix).object_list == []
+
+
 def test_oss_copies_and_conditions(oss):
     key, copy = oss.prefix + "source", oss.prefix + "copy"
     put = oss.put(key, b"0123456789", **{"Content-Type": "text/x", "x-oss-meta-a": "1"})
@@ -179,6 +234,13 @@ def test_oss_copies_and_conditions(oss):
     head = oss.head(copy)
     assert (head.content_type, head.headers["x-oss-meta-a"], head.etag) == ("text/x", "1", put.etag)
     assert oss.oss.get_object(copy, byte_range=(2, 4)).read() == b"234"
+    # Metadata is changed by a copy to itself, as update_object_meta does, whatever the directive says.
+    for directive, value in (("COPY", "2"), ("REPLACE", "3")):
+        changes = {"x-oss-metadata-directive": directive, "x-oss-meta-a": value}
+        oss.oss.copy_object(BUCKET, key, key, headers=changes)
+        assert oss.head(key).headers["x-oss-meta-a"] == value
+    oss.oss.update_object_meta(key, {"x-oss-meta-a": "4"})
+    assert (oss.head(key).headers["x-oss-meta-a"], oss.get(key)) == ("4", b"0123456789")
     # The SDK takes the quotation marks off, and sends the tag without.
     assert oss.oss.get_object(copy, headers={"If-Match": put.etag}).read() == b"0123456789"
     with pytest.raises(oss2.exceptions.NotModified):
@@ -187,6 +249,29 @@ def test_oss_copies_and_conditions(oss):
         oss.oss.get_object(copy, headers={"If-Match": "0" * 32})
     assert oss.code("put", copy, **{"x-oss-forbid-overwrite": "true"}) == (409, "FileAlreadyExists")
     assert (oss.oss.object_exists(copy), oss.oss.object_exists(oss.prefix + "none")) == (True, False)
+
+
+def test_oss_keys_have_at_most_1023_bytes(oss):
+    key = oss.prefix.ljust(1023, "A")
+    oss.put(key)
+    assert oss.get(key) == b"1"
+    assert oss.code("put", key + "A") == (400, "InvalidObjectName")
+    with pytest.raises(oss2.exceptions.OssError) as caught:
+        oss.oss.copy_object(BUCKET, key + "A", oss.prefix + "copy")
+    assert (caught.value.status, caught.value.code) == (400, "InvalidObjectName")
+
+
+@pytest.mark.parametrize("name, refused", [("x-param-null", None), ("param-null", (400, "NotImplemented"))])
+def test_a_bare_parameter_of_a_client_is_no_subresource(oss, name, refused):
+    """The tests of the SDK in C++ send one with an object."""
+    key = oss.prefix + "k"
+    if refused is None:
+        assert oss.oss._do("PUT", BUCKET, key, data=b"q", params={name: ""}).status == 200
+        assert oss.get(key) == b"q"
+        return
+    with pytest.raises(oss2.exceptions.OssError) as caught:
+        oss.oss._do("PUT", BUCKET, key, data=b"q", params={name: ""})
+    assert (caught.value.status, caught.value.code) == refused
 
 
 def test_oss_ranges_beyond_the_object(oss):
@@ -226,7 +311,9 @@ def test_oss_parts_that_are_copied_and_listed_in_pages(oss):
     oss.put(source, b"".join(pieces))
     upload = oss.create(key)
     oss.part(key, upload, 1, pieces[0])
-    oss.oss.upload_part_copy(BUCKET, source, (100 * KIB, 200 * KIB - 1), key, upload, 2)
+    copied = oss.oss.upload_part_copy(BUCKET, source, (100 * KIB, 200 * KIB - 1), key, upload, 2)
+    # ali-oss lists it from the field to complete the upload (multipartUploadCopy).
+    assert copied.etag == hashlib.md5(pieces[1]).hexdigest().upper()
     oss.part(key, upload, 3, b"end")
     assert [(one.key, one.upload_id) for one in oss2.MultipartUploadIterator(oss.oss, prefix=key)] == [(key, upload)]
     parts = list(oss2.iterators.PartIterator(oss.oss, key, upload, max_parts=1))
@@ -363,6 +450,20 @@ def test_administrators_have_buckets_in_each_dialect(gateway, make):
         assert object_client.code(gateway.client().delete_bucket, Bucket=bucket) == (409, "BucketNotEmpty")
 
 
+def test_the_oss_sdk_in_cpp_lists_buckets_with_two_slashes(gateway):
+    """Where the endpoint is an address; it signs the resource `/`."""
+    identifier, secret = gateway.pair()
+    date = formatdate(usegmt=True)
+    signature = base64.b64encode(hmac.digest(secret.encode(), f"GET\n\n\n{date}\n/".encode(), "sha1")).decode()
+    fields = f"Date: {date}\r\nAuthorization: OSS {identifier}:{signature}\r\n"
+    host, _, port = gateway.object_url.rpartition("//")[2].partition(":")
+    with Wire((host, int(port))) as wire:
+        wire.send(f"GET //?max-keys=1 HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n".encode())
+        answer = wire.reply()
+    assert answer.status == 200, answer
+    assert b"<ListAllMyBucketsResult>" in answer.body
+
+
 @pytest.mark.parametrize("version", ["v1", "v4"])
 def test_oss_creates_a_bucket_as_ossutil_does(gateway, version):
     auth = oss2.make_auth(*gateway.pair(), auth_version=version)
@@ -387,6 +488,7 @@ def test_access_rights_that_everything_has_can_be_set(gateway, make):
         for acl in ("private", "default"):
             oss.oss.put_object_acl("own", acl)
         refused = [
+            (400, "InvalidArgument", oss.oss.put_bucket_acl, "default"),
             (400, "InvalidArgument", oss.oss.put_object_acl, "own", "public-read"),
             (400, "InvalidArgument", oss.oss.put_bucket_acl, "public-read"),
             (404, "NoSuchKey", oss.oss.put_object_acl, "none", "private"),
@@ -395,6 +497,9 @@ def test_access_rights_that_everything_has_can_be_set(gateway, make):
             with pytest.raises(oss2.exceptions.OssError) as caught:
                 call(*arguments)
             assert (caught.value.status, caught.value.code) == (status, code)
+        with pytest.raises(oss2.exceptions.OssError) as caught:
+            oss.oss._do("PUT", BUCKET, "own", params={"acl": ""})
+        assert (caught.value.status, caught.value.code) == (400, "MissingArgument")
     cos = COSCalls(port, BUCKET, pair)
     cos.cos.put_bucket_acl(BUCKET, ACL="private")
     cos.cos.put_object_acl(BUCKET, "own", ACL="private")
@@ -407,6 +512,24 @@ def test_access_rights_that_everything_has_can_be_set(gateway, make):
         400,
         "AccessControlListNotSupported",
     )
+
+
+def test_oss_names_the_location_of_a_bucket_with_a_prefix(gateway):
+    bucket = oss2.Bucket(oss2.Auth(*gateway.pair()), gateway.object_url, BUCKET)
+    location = f"oss-{object_client.REGION}"
+    assert bucket.get_bucket_location().location == bucket.get_bucket_info().location == location
+    assert {one.location for one in oss2.BucketIterator(oss2.Service(bucket.auth, gateway.object_url))} == {location}
+
+
+def test_oss_reads_the_fields_of_cors_rules_in_lower_case(gateway):
+    bucket = oss2.Bucket(oss2.Auth(*gateway.pair()), gateway.object_url, "by-oss-cors")
+    bucket.create_bucket()
+    rule = oss2.models.CorsRule(["https://a.example"], ["PUT"], ["X-Oss-Test", "*"], ["ETag"], 9)
+    bucket.put_bucket_cors(oss2.models.BucketCors([rule]))
+    found = bucket.get_bucket_cors().rules[0]
+    assert (found.allowed_origins, found.allowed_methods) == (["https://a.example"], ["PUT"])
+    assert (found.allowed_headers, found.expose_headers) == (["x-oss-test", "*"], ["ETag"])
+    assert found.max_age_seconds == 9
 
 
 def test_who_may_not_write_sets_no_access_rights(gateway, make):
@@ -579,6 +702,23 @@ def test_oss_keeps_8_kib_of_user_metadata(oss):
     assert oss.refusal(caught.value) == (400, "InvalidArgument")
 
 
+@pytest.mark.parametrize("value, code", [("中文".encode("gbk"), 400), ("中文".encode(), 200)])
+def test_oss_names_a_field_that_is_not_utf_8(gateway, value, code):
+    """As clients in C and C++ on Windows send it. A phone takes 403 for wrong credentials."""
+    identifier, secret = gateway.pair()
+    date = formatdate(usegmt=True)
+    text = f"PUT\n\n\n{date}\nx-oss-meta-n:".encode() + value + f"\n/{BUCKET}/gbk".encode()
+    signature = base64.b64encode(hmac.digest(secret.encode(), text, "sha1")).decode()
+    fields = f"Date: {date}\r\nAuthorization: OSS {identifier}:{signature}\r\nContent-Length: 0\r\nx-oss-meta-n: "
+    host, _, port = gateway.object_url.rpartition("//")[2].partition(":")
+    with Wire((host, int(port))) as wire:
+        wire.send(f"PUT /{BUCKET}/gbk HTTP/1.1\r\nHost: {host}\r\n{fields}".encode() + value + b"\r\n\r\n")
+        answer = wire.reply()
+    assert answer.status == code, answer
+    if code == 400:
+        assert b"<Code>InvalidArgument</Code>" in answer.body and b"x-oss-meta-n" in answer.body
+
+
 def test_oss_lists_no_parts_without_a_marker(oss):
     upload = oss.create(oss.prefix + "k")
     listed = oss.oss.list_parts(oss.prefix + "k", upload, max_parts=1)
@@ -592,6 +732,19 @@ def test_oss_completes_an_upload_without_parts(oss):
     for _ in range(2):
         oss.complete(key, upload, [])
     assert oss.get(key) == b""
+
+
+def test_cos_is_told_that_images_are_not_processed(cos):
+    key = cos.prefix + "a.jpg"
+    operations = '{"is_pic_info":1,"rules":[{"fileid":"b.png","rule":"imageMogr2/format/png"}]}'
+    with pytest.raises(cos.refusals) as caught:
+        cos.cos.put_object(BUCKET, b"1", key, PicOperations=operations)
+    assert cos.refusal(caught.value) == (501, "NotImplemented")
+    assert cos.code("get", key) == (404, "NoSuchKey")
+    cos.put(key)
+    for command in ("imageMogr2/thumbnail/!50p", "imageView2/1/w/100", "imageInfo", "watermark/2/text/YQ"):
+        url = cos.cos.get_presigned_url(Bucket=BUCKET, Key=key, Method="GET", Params={command: ""})
+        assert refusal(requests.get(url, timeout=10)) == (501, "NotImplemented"), command
 
 
 def test_cos_appends(cos):

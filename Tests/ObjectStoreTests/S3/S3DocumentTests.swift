@@ -1,6 +1,7 @@
 import Bytes
 import Foundation
 import HTTPWire
+import Signing
 import Testing
 import UploadCore
 import UploadModel
@@ -276,14 +277,33 @@ struct S3DocumentTests {
 
     @Test("tags")
     func tags() throws {
-        let tags = ["k 1": "v&<1>", "日": ""]
+        let tags = ["k 1": "v+-=._:/@", "日 हिन्दी é e\u{301} ٣": ""]
         #expect(try ObjectTagging.tags(document: ObjectTagging.document(tags)) == tags)
         #expect(try ObjectTagging.tags(document: ObjectTagging.document([:])) == [:])
-        #expect(try ObjectTagging.tags(header: "k%201=v%26%3C1%3E&%E6%97%A5=") == tags)
+        #expect(try ObjectTagging.tags(header: "k%201=v%2B-=._:/@&%E6%97%A5=") == ["k 1": "v+-=._:/@", "日": ""])
         #expect(try ObjectTagging.tags(header: "") == [:])
         #expect(s3Code { () throws(ObjectError) in try ObjectTagging.tags(header: "a=%zz") } == .invalidArgument)
+        // As at Amazon, beside other errors than in a document.
+        for text in ["a=1&a=2", "a&a"] {
+            let code = s3Code { () throws(ObjectError) in try ObjectTagging.tags(header: text) }
+            #expect(code == .invalidArgument, "\(text)")
+        }
+        let twice = Array(
+            "<Tagging><TagSet>\(String(repeating: "<Tag><Key>a</Key><Value/></Tag>", count: 2))</TagSet></Tagging>".utf8
+        )
+        #expect(s3Code { () throws(ObjectError) in try ObjectTagging.tags(document: twice) } == .invalidTag)
+        for sign in ["&", "<", "!", "*", "#", "%", "\\", "\u{9}", "\u{7F}", "\u{2028}", "\u{200B}", "€", "😀", "，"] {
+            for text in ["k\(PercentEncoding.encode(sign))=1", "k=v\(PercentEncoding.encode(sign))"] {
+                let code = s3Code { () throws(ObjectError) in try ObjectTagging.tags(header: text) }
+                #expect(code == .invalidTag, "\(text)")
+            }
+        }
+        let eleven = (0...10).map { "k\($0)=1" }.joined(separator: "&")
+        #expect(
+            s3Code { () throws(ObjectError) in try ObjectTagging.tags(header: eleven, for: .aliyun) } == .badRequest
+        )
         for text in [
-            "a=1&a=2", "=1", "aws:x=1", "\(String(repeating: "k", count: 129))=1",
+            "=1", "aws:x=1", "\(String(repeating: "k", count: 129))=1",
             "k=\(String(repeating: "v", count: 257))",
             (0...10).map { "k\($0)=1" }.joined(separator: "&"),
         ] {

@@ -289,6 +289,28 @@ struct COSEndpointTests {
         #expect(try await bench.send("POST", target, by: signature, content: [1]).outcome == "400 InvalidArgument")
     }
 
+    @Test("the processing of images is refused, not left out", arguments: Signature.cosBoth)
+    func images(_ signature: Signature) async throws {
+        let bench = try await ObjectBench()
+        let fields: HTTPFields = ["Pic-Operations": #"{"is_pic_info":1,"rules":[{"fileid":"a","rule":"imageMogr2"}]}"#]
+        let put = try await bench.send("PUT", "/bucket-1/a.jpg", by: signature, fields, content: [1])
+        #expect(put.outcome == "501 NotImplemented" && put.element("Header") == "pic-operations")
+        #expect(try await bench.send("HEAD", "/bucket-1/a.jpg", by: signature).status == 404)
+        #expect(try await bench.send("PUT", "/bucket-1/a.jpg", by: signature, content: [1]).outcome == "200")
+        for query in [
+            "imageMogr2/thumbnail/!50p", "imageView2/1/w/100", "watermark/2/text/YQ==/fill/Iw", "style/small",
+            "imageMogr2/format/png%7Cwatermark/2/text/YQ", "imageInfo", "imageAve", "exif=", "ci-process=snapshot",
+            "imageEnhance/x",
+        ] {
+            let got = try await bench.send("GET", "/bucket-1/a.jpg?\(query)", by: signature)
+            #expect(got.outcome == "501 NotImplemented", "\(query)")
+        }
+        // Pages add some to get past a cache; another vendor's are not commands.
+        #expect(try await bench.send("GET", "/bucket-1/a.jpg?exif=1&1700000000", by: signature).outcome == "200")
+        #expect(try await bench.send("GET", "/bucket-1/a.jpg?imageMogr2/x", by: .ossV4).outcome == "200")
+        #expect(try await bench.send("PUT", "/bucket-1/b", by: .ossV4, fields, content: [1]).outcome == "200")
+    }
+
     @Test("an unsigned liveness check works, and nothing else")
     func probe() async throws {
         let bench = try await ObjectBench()

@@ -206,6 +206,25 @@ struct OSSEndpointTests {
         let source: HTTPFields = ["x-oss-copy-source": "/bucket-1/a", "x-oss-metadata-directive": "COPY"]
         let copy = try await bench.send("PUT", "/bucket-1/b", by: .ossV4, source)
         #expect(copy.element("ETag") == Self.hello.tag.replacing("\"", with: "&quot;"))
+        // A copy to itself replaces the metadata, whatever the directive says; the tags stay.
+        let described: HTTPFields = ["x-oss-meta-m": "1", "x-oss-tagging": "t=1"]
+        #expect(try await bench.send("PUT", "/bucket-1/s", by: .ossV4, described, content: [1]).outcome == "200")
+        for more: HTTPFields in [
+            ["x-oss-metadata-directive": "COPY", "x-oss-meta-m": "2"], ["x-oss-meta-m": "3"], [:],
+        ] {
+            var itself = more
+            itself["x-oss-copy-source"] = "/bucket-1/s"
+            #expect(try await bench.send("PUT", "/bucket-1/s", by: .ossV4, itself).outcome == "200")
+            let head = try await bench.send("HEAD", "/bucket-1/s", by: .ossV4)
+            #expect(head.fields["x-oss-meta-m"] == more["x-oss-meta-m"] && head.fields["x-oss-tagging-count"] == "1")
+        }
+        let cos: HTTPFields = ["x-cos-copy-source": "bucket-1.cos.ap-x.myqcloud.com/s", "x-cos-meta-m": "2"]
+        #expect(try await bench.send("PUT", "/bucket-1/s", by: .cos, cos).outcome == "400 InvalidArgument")
+        // Node's multipartUploadCopy reads the tag of a part from the field.
+        let id = try await bench.begin("/bucket-1/p", by: .ossV4)
+        let part = try await bench.send("PUT", "/bucket-1/p?partNumber=1&uploadId=\(id)", by: .ossV4, source)
+        #expect(part.element("ETag") == Self.hello.tag.replacing("\"", with: "&quot;"))
+        #expect(part.fields["ETag"] == Self.hello.tag)
         let kept: HTTPFields = ["x-oss-forbid-overwrite": "true"]
         let refused = try await bench.send("PUT", "/bucket-1/b", by: .ossV4, kept, content: [1])
         #expect(refused.outcome == "409 FileAlreadyExists")
@@ -216,6 +235,121 @@ struct OSSEndpointTests {
         #expect(await bench.send(head, [1]).outcome == "200")
         let put = try await bench.send("HEAD", "/bucket-1/d", by: .ossV1)
         #expect(put.fields["ETag"] != Self.hello.tag)
+    }
+
+    @Test("a path of slashes is the service where no bucket is in the host", arguments: Signature.oss)
+    func slashes(_ signature: Signature) async throws {
+        let bench = try await ObjectBench()
+        let service = OSSResource(bucket: nil)
+        for target in ["//", "//?max-keys=1"] {
+            let list = try await bench.send("GET", target, by: signature, resource: service)
+            #expect(list.outcome == "200" && list.element("Name") == "bucket-1", "\(target)")
+        }
+        let own: HTTPFields = ["Host": "bucket-1.s3.example.org"]
+        let other = try await bench.send("GET", "//", by: signature, own, resource: service)
+        #expect(other.outcome == "403 SignatureDoesNotMatch")
+        // Credentials for one bucket may mean a key there.
+        let session = try bench.issuer.session(bench.grant(), for: .aliyun)
+        let key = OSSResource(bucket: "bucket-1", key: "/")
+        #expect(try await bench.send("GET", "//", session, by: signature, resource: key).outcome == "403 AccessDenied")
+        let denied = try await bench.send("GET", "//", session, by: signature, resource: service)
+        #expect(denied.outcome == "403 AccessDenied")
+    }
+
+    @Test("a key has at most 1,023 bytes, also that of a source")
+    func longKeys() async throws {
+        let bench = try await ObjectBench()
+        let (longest, longer) = (String(repeating: "A", count: 1023), String(repeating: "A", count: 1024))
+        #expect(try await bench.send("PUT", "/bucket-1/\(longest)", by: .ossV4, content: [1]).outcome == "200")
+        let refused = try await bench.send("PUT", "/bucket-1/\(longer)", by: .ossV4, content: [1])
+        #expect(refused.outcome == "400 InvalidObjectName" && refused.element("MaxSizeAllowed") == "1023")
+        for (key, outcome) in [(longest, "200"), (longer, "400 InvalidObjectName")] {
+            let source: HTTPFields = ["x-oss-copy-source": "/bucket-1/\(key)"]
+            #expect(try await bench.send("PUT", "/bucket-1/b", by: .ossV4, source).outcome == outcome)
+        }
+        // At Amazon one more; what is there can be deleted in a list.
+        #expect(try await bench.send("PUT", "/bucket-1/\(longer)", content: [1]).outcome == "200")
+        let document = Array("<Delete><Object><Key>\(longer)</Key></Object></Delete>".utf8)
+        let deleted = try await bench.send("POST", "/bucket-1/?delete", by: .ossV4, content: document)
+        #expect(deleted.element("Deleted") != nil)
+    }
+
+    @Test("access rights of a bucket are its own, and those of an object are named")
+    func accessRights() async throws {
+        let bench = try await ObjectBench()
+        #expect(try await bench.send("PUT", "/bucket-1/k", by: .ossV4, content: [1]).outcome == "200")
+        for (target, fields, outcome): (String, HTTPFields, String) in [
+            ("/bucket-1/?acl", ["x-oss-acl": "private"], "200"),
+            ("/bucket-1/?acl", ["x-oss-acl": "default"], "400 InvalidArgument"),
+            ("/bucket-7", ["x-oss-acl": "default"], "400 InvalidArgument"),
+            ("/bucket-7", ["x-oss-acl": "private"], "200"),
+            ("/bucket-1/k?acl", ["x-oss-object-acl": "default"], "200"),
+            ("/bucket-1/k?acl", [:], "400 MissingArgument"),
+        ] {
+            let response = try await bench.send("PUT", target, by: .ossV4, fields)
+            #expect(response.outcome == outcome, "\(target) \(fields)")
+        }
+    }
+
+    @Test("fields that a CORS rule allows are read in lower case")
+    func corsRules() async throws {
+        let bench = try await ObjectBench()
+        let rules = """
+            <CORSConfiguration><CORSRule><ID>1</ID><AllowedOrigin>https://a.example</AllowedOrigin><AllowedMethod>PUT</AllowedMethod>\
+            <AllowedHeader>X-A*</AllowedHeader><ExposeHeader>ETag</ExposeHeader><MaxAgeSeconds>9</MaxAgeSeconds></CORSRule>\
+            </CORSConfiguration>
+            """
+        #expect(try await bench.send("PUT", "/bucket-1/?cors", by: .ossV4, content: Array(rules.utf8)).outcome == "200")
+        let read = try await bench.send("GET", "/bucket-1/?cors", by: .ossV4)
+        for (name, text) in [
+            ("AllowedOrigin", "https://a.example"), ("AllowedMethod", "PUT"), ("AllowedHeader", "x-a*"),
+            ("ExposeHeader", "ETag"), ("MaxAgeSeconds", "9"),
+        ] { #expect(read.element(name) == text, "\(name)") }
+        #expect(try await bench.send("GET", "/bucket-1?cors").text == rules)
+    }
+
+    @Test("the location of a bucket has the prefix of the vendor")
+    func bucketLocation() async throws {
+        let bench = try await ObjectBench()
+        let location = try await bench.send("GET", "/bucket-1/?location", by: .ossV4)
+        #expect(location.element("LocationConstraint") == "oss-us-east-1")
+        let buckets = try await bench.send("GET", "/", by: .ossV4, resource: OSSResource(bucket: nil))
+        #expect(buckets.element("Location") == "oss-us-east-1")
+        let info = try await bench.send("GET", "/bucket-1/?bucketInfo", by: .ossV4)
+        #expect(info.element("Location") == "oss-us-east-1")
+        #expect(BucketDocuments.named("oss-cn-x", for: .aliyun) == "oss-cn-x")
+        for (place, outcome) in [
+            ("oss-us-east-1", "200"), ("us-east-1", "200"), ("oss-cn-x", "400 IllegalLocationConstraintException"),
+        ] {
+            let text = "<LocationConstraint>\(place)</LocationConstraint>"
+            let document = Array("<CreateBucketConfiguration>\(text)</CreateBucketConfiguration>".utf8)
+            let made = try await bench.send("PUT", "/bucket-7", by: .ossV4, content: document)
+            #expect(made.outcome == outcome, "\(place)")
+        }
+        let other = try await bench.send("GET", "/bucket-1/?location", by: .cos)
+        #expect(other.element("LocationConstraint") == "us-east-1")
+    }
+
+    @Test("a bare parameter that begins with x- is no sub-resource", arguments: Signature.oss)
+    func bareParameter(_ signature: Signature) async throws {
+        let bench = try await ObjectBench()
+        for (name, outcome) in [("x-param-null", "200"), ("X-null", "200"), ("param-null", "400 NotImplemented")] {
+            let put = try await bench.send("PUT", "/bucket-1/k?\(name)", by: signature, content: [1])
+            #expect(put.outcome == outcome, "\(name)")
+        }
+    }
+
+    @Test("a quiet deletion has no content in its response unless something is left")
+    func quiet() async throws {
+        let bench = try await ObjectBench()
+        let session = try bench.issuer.session(bench.grant(actions: [.deleteObject]), for: .aliyun)
+        func delete(_ key: String, by signature: Signature) async throws -> Response {
+            let text = "<Delete><Quiet>true</Quiet><Object><Key>\(key)</Key></Object></Delete>"
+            return try await bench.send("POST", "/bucket-1/?delete", session, by: signature, content: Array(text.utf8))
+        }
+        let none = try await delete("a/none", by: .ossV4)
+        #expect(none.outcome == "200" && none.text?.isEmpty != false && none.fields["Content-Type"] == nil)
+        #expect(try await delete("b/none", by: .ossV4).element("Code") == "AccessDenied")
     }
 
     @Test("a range beyond the object returns all of it, unless the standard is requested")

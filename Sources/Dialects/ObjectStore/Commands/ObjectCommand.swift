@@ -79,8 +79,11 @@ package struct ObjectWrite: Sendable, Equatable {
         case .putObject:
             condition = try request.writeCondition()
             headers = try S3ObjectHeaders(request)
-        case .copyObject:
-            replacesMetadata = try Self.replaces("metadata-directive", request)
+        case .copyObject(let name, let source):
+            // OSS takes them from the request if the object is copied to itself, whatever the directive says ("CopyObject",
+            // OSS documentation).
+            let isItself = request.vendor == .aliyun && source.object == name
+            replacesMetadata = try Self.replaces("metadata-directive", request) || isItself
             replacesTags = try Self.replaces("tagging-directive", request)
             condition = try request.writeCondition()
             headers = try S3ObjectHeaders(request)

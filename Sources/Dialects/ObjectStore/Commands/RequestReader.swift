@@ -24,7 +24,10 @@ package struct RequestReader: Sendable {
         let table = vendor.profile.fields
         for index in standard.entries.indices {
             let name = standard.name(at: index).lowercasedASCII()
-            guard name.hasPrefix(table.prefix) else { continue }
+            guard name.hasPrefix(table.prefix) else {
+                try vendor.checkUnprefixed(name)
+                continue
+            }
             try add(name, standard.value(at: index), table)
         }
         if vendor == .aws { try addHoisted(table) }

@@ -1,9 +1,10 @@
 internal import Bytes
 package import HTTPWire
 internal import ObjectGrants
+internal import Signing
 internal import XMLText
 
-/// The CORS rules of a bucket (`CORSConfiguration`); the document is kept unchanged.
+/// The CORS rules of a bucket (`CORSConfiguration`); the document is kept unchanged, and returned so except to OSS clients.
 ///
 /// "Using cross-origin resource sharing", Amazon S3 User Guide: the first rule that allows the origin, the method and
 /// all requested headers applies.
@@ -143,6 +144,22 @@ package struct BucketCORS: Sendable, Equatable {
             "Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Expose-Headers", "Vary",
         ]
         for name in names { fields[name] = added[name] }
+    }
+
+    /// A document `CORSConfiguration` for OSS clients, in which the names of header fields are in lower case ("GetBucketCors", OSS
+    /// documentation, and the vendor's own tests).
+    func documentOfOSS() -> [UInt8] {
+        var document = XMLWriter("CORSConfiguration", .aliyun)
+        for rule in rules {
+            document.element("CORSRule") { node in
+                for origin in rule.origins { node.element("AllowedOrigin", origin.text) }
+                for method in rule.methods { node.element("AllowedMethod", method) }
+                for header in rule.headers { node.element("AllowedHeader", header.text) }
+                for name in rule.exposed { node.element("ExposeHeader", name) }
+                if let age = rule.maximumAge { node.element("MaxAgeSeconds", age) }
+            }
+        }
+        return document.finished()
     }
 
     static let vary = "Origin, Access-Control-Request-Headers, Access-Control-Request-Method"

@@ -68,7 +68,9 @@ package enum BucketDocuments {
                     node.element("Name", bucket.name)
                     node.element("CreationDate", bucket.createdAt)
                     if vendor == .aws, listing.isLimited { node.element("BucketRegion", region) }
-                    if vendor.profile.documents.namesLocations { node.element("Location", region) }
+                    if vendor.profile.documents.namesLocations {
+                        node.element("Location", named(region, for: vendor))
+                    }
                     guard vendor.profile.documents.namesEndpoints else { return }
                     node.element("ExtranetEndpoint", host)
                     node.element("IntranetEndpoint", host)
@@ -94,8 +96,13 @@ package enum BucketDocuments {
     /// A document `LocationConstraint`; empty for the region `us-east-1` of S3.
     package static func location(_ region: String, for vendor: Vendor = .aws) -> [UInt8] {
         var document = XMLWriter("LocationConstraint", vendor)
-        if region != vendor.profile.documents.unnamedRegion { document.text(region) }
+        if region != vendor.profile.documents.unnamedRegion { document.text(named(region, for: vendor)) }
         return document.finished()
+    }
+
+    /// The name of a region as a location: with a prefix at OSS ("GetBucketLocation", OSS documentation).
+    package static func named(_ region: String, for vendor: Vendor) -> String {
+        vendor == .aliyun && !region.hasPrefix("oss-") ? "oss-" + region : region
     }
 }
 
@@ -111,7 +118,7 @@ extension BucketDocuments {
         document.element("Bucket") { bucket in
             bucket.element("Name", name)
             bucket.element("CreationDate", createdAt)
-            bucket.element("Location", region)
+            bucket.element("Location", named(region, for: .aliyun))
             bucket.element("ExtranetEndpoint", host)
             bucket.element("IntranetEndpoint", host)
             bucket.element("StorageClass", Vendor.aliyun.profile.storageClass)

@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Foundation
+internal import HTTPWire
 package import ObjectGrants
 package import Signing
 
@@ -104,5 +105,29 @@ extension ObjectError {
             )
         }
         closesConnection = true
+    }
+}
+
+extension ObjectError {
+    /// The error to report if a signature is wrong because a field is not UTF-8.
+    ///
+    /// Signatures of such fields cannot be verified, as the field was read with other characters. Clients would take their
+    /// credentials for wrong, and mobile ones would request new ones.
+    ///
+    /// - Parameters:
+    ///   - head: The request head.
+    ///   - vendor: The vendor whose client sent it.
+    /// - Returns: `InvalidArgument` with the name of the field; this error if it has another reason.
+    func namingUnreadableField(of head: RequestHead, _ vendor: Vendor) -> ObjectError {
+        guard code == .signatureDoesNotMatch else { return self }
+        let fields = head.fields
+        let unreadable = fields.entries.indices.first { index in
+            let name = fields.name(at: index).lowercasedASCII()
+            return (name.hasPrefix(vendor.fieldPrefix) || name.hasPrefix("content-"))
+                && String(validating: fields.rawValue(at: index), as: UTF8.self) == nil
+        }
+        guard let unreadable else { return self }
+        let name = fields.name(at: unreadable).lowercasedASCII()
+        return .argument(name, nil, "The header \(name) must be UTF-8: its signature cannot be verified otherwise.")
     }
 }

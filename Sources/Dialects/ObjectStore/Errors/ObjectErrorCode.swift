@@ -74,6 +74,7 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
     case contentTypeRefused = "ContentTypeRefused"
     case fileAlreadyExists = "FileAlreadyExists"
     case insufficientStorage = "InsufficientStorage"
+    case missingArgument = "MissingArgument"
     case noSuchRefererConfiguration = "NoSuchRefererConfiguration"
     case noSuchReplicationRule = "NoSuchReplicationRule"
     case noSuchStyle = "NoSuchStyle"
@@ -113,7 +114,7 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
             .invalidArgument, .invalidBucketName, .invalidBucketOwner, .invalidDigest, .invalidPart, .invalidPartOrder,
             .invalidPolicyDocument, .invalidRequest, .invalidStorageClass, .invalidTag, .invalidToken, .invalidURI,
             .keyTooLong, .malformedPOSTRequest, .malformedTrailer, .malformedXML, .maxMessageLengthExceeded,
-            .metadataTooLarge, .requestHeaderTooLarge, .requestTimeout, .userKeyMustBeSpecified,
+            .metadataTooLarge, .missingArgument, .requestHeaderTooLarge, .requestTimeout, .userKeyMustBeSpecified,
             .xAmzContentSHA256Mismatch:
             400
         }
@@ -154,7 +155,7 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
         case .invalidTag: "A tag is not valid."
         case .invalidToken: "The provided token is malformed or otherwise invalid."
         case .invalidURI: "The URI cannot be parsed."
-        case .keyTooLong: "The key is too long: use at most 1024 bytes of UTF-8."
+        case .keyTooLong: "The key is too long."
         case .malformedPOSTRequest: "The body of the POST request is not well-formed multipart/form-data."
         case .malformedTrailer: "The trailers are not those that the request announced."
         case .malformedXML: "The XML is not well-formed, or is not the expected document."
@@ -198,6 +199,7 @@ package enum ObjectErrorCode: String, Sendable, CaseIterable {
         case .contentTypeRefused: "The credentials do not allow objects of this media type."
         case .fileAlreadyExists: "The object you specified already exists and cannot be overwritten."
         case .insufficientStorage: "The storage has no room left."
+        case .missingArgument: "An argument is missing."
         case .objectNotAppendable: "The object is not appendable: it was not made by appending."
         case .positionNotEqualToLength: "The position is not the length of the object."
         case .quotaExceeded: "The quota is exceeded."

@@ -46,7 +46,7 @@ package struct CopySource: Sendable, Equatable {
         let key = request.vendor.key(String(Substring(decoded.utf8[decoded.utf8.index(after: slash)...])))
         guard !key.isEmpty else { throw .argument("x-amz-copy-source", text, message) }
         try S3Names.check(bucket: bucket)
-        try S3Names.check(key: key)
+        try S3Names.check(key: key, for: request.vendor)
         object = ObjectName(bucket: bucket, key: key)
 
         var conditions = HTTPFields()

@@ -60,6 +60,10 @@ package struct EndpointHosts: Sendable {
         var addresses = [address(of: head)]
         if self.bucket(inHost: head.target.authority ?? head.fields["Host"] ?? "") == nil {
             let path = head.target.segments.joined(separator: "/")
+            // No bucket has an empty name: `//` is the service. OSS's SDK in C++ lists buckets so, and signs `/`.
+            if !path.isEmpty, path.utf8.allSatisfy({ $0 == UInt8(ascii: "/") }) {
+                addresses.append(Address(bucket: nil, key: ""))
+            }
             if let bucket {
                 let address = Address(bucket: bucket, key: path)
                 if !addresses.contains(address) { addresses.append(address) }

@@ -78,7 +78,7 @@ package enum OperationDecoder {
             }
         }
         guard !address.key.isEmpty else { return try bucketOperation(head, bucket, resource, parameters) }
-        try S3Names.check(key: address.key)
+        try S3Names.check(key: address.key, for: head.vendor)
         let name = ObjectName(bucket: bucket, key: address.key)
         return try objectOperation(head, name, resource, parameters)
     }
@@ -123,7 +123,10 @@ package enum OperationDecoder {
     }
 
     private static func isUnknown(parameter name: String, _ vendor: Vendor) -> Bool {
-        parameters[name.lowercasedASCII()] == nil && !vendor.understands(parameter: name)
+        let lowercased = name.lowercasedASCII()
+        // No sub-resource of a vendor is named so: what begins with `x-` is a client's own, or a field.
+        guard !lowercased.hasPrefix("x-") else { return false }
+        return parameters[lowercased] == nil && !vendor.understands(parameter: name)
     }
 
     private static func bucketOperation(
@@ -132,6 +135,11 @@ package enum OperationDecoder {
         _ resource: String?,
         _ parameters: ObjectParameters
     ) throws(ObjectError) -> ObjectOperation {
+        // An object may have the rights of its bucket, and a bucket has nothing to take them from ("PutBucketAcl", OSS
+        // documentation).
+        if head.vendor == .aliyun, head.method == .put, head["acl"] == "default" {
+            throw .argument("x-oss-acl", "default", "The access rights of a bucket must be private here.")
+        }
         if let document = resource.flatMap({ BucketConfiguration(rawValue: $0) }) {
             switch head.method {
             case .get: return .getBucketDocument(bucket, document)
@@ -215,6 +223,8 @@ package enum OperationDecoder {
         case (_, "tagging"): throw notAllowed("GET, PUT, DELETE")
         case (.get, "acl"): return .getObjectACL(name)
         case (.put, "acl") where asksForNothingElse(head): return .putObjectACL(name)
+        case (.put, "acl") where head.vendor == .aliyun:
+            throw ObjectError(.missingArgument, "The header x-oss-object-acl is missing.")
         case (_, "acl"): throw ObjectError(.accessControlListNotSupported)
         case (.post, "uploads"): return .createMultipartUpload(name)
         case (.get, "uploads"):

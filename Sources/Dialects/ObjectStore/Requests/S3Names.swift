@@ -1,3 +1,5 @@
+package import Signing
+
 /// Rules for names of buckets and keys.
 package enum S3Names {
     /// In bytes of UTF-8 ("Naming Amazon S3 objects", Amazon S3 User Guide).
@@ -39,10 +41,13 @@ package enum S3Names {
 
     /// - Throws: `KeyTooLongError`; `InvalidArgument` for an empty key or one with NUL, which a request line cannot
     ///   contain.
-    package static func check(key: String) throws(ObjectError) {
+    package static func check(key: String, for vendor: Vendor = .aws) throws(ObjectError) {
+        // One byte less at OSS ("Object naming", OSS documentation).
+        let maximumKeyByteCount = vendor == .aliyun ? maximumKeyByteCount - 1 : maximumKeyByteCount
         guard key.utf8.count <= maximumKeyByteCount else {
             throw ObjectError(
                 .keyTooLong,
+                "The key is too long: use at most \(maximumKeyByteCount) bytes of UTF-8.",
                 details: [
                     ObjectError.Detail("Size", String(key.utf8.count)),
                     ObjectError.Detail("MaxSizeAllowed", String(maximumKeyByteCount)),

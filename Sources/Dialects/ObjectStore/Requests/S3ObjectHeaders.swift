@@ -68,7 +68,10 @@ package struct S3ObjectHeaders: Sendable, Equatable {
         else {
             throw ObjectError(.metadataTooLarge, "The fields that are kept with the object are too long.")
         }
-        tags = try request["tagging"].map { (text) throws(ObjectError) in try ObjectTagging.tags(header: text) } ?? [:]
+        tags =
+            try request["tagging"].map { (text) throws(ObjectError) in
+                try ObjectTagging.tags(header: text, for: request.vendor)
+            } ?? [:]
     }
 
     /// In the form kept with the object.

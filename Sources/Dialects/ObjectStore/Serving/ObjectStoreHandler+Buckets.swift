@@ -55,6 +55,9 @@ extension ObjectStoreHandler {
         case .getBucketDocument(let name, let document):
             let record = try await core { () async throws(UploadError) in try await service.bucket(name) }
             guard let text = record?.documents[document.rawValue] else { throw document.missing }
+            if document == .cors, call.vendor == .aliyun, let rules = try? BucketCORS(document: Array(text.utf8)) {
+                return Self.document(rules.documentOfOSS())
+            }
             return Self.document(Array(text.utf8))
         case .putBucketDocument(let name, let document):
             let bytes = try await call.collect(limit: document.limit)
@@ -110,7 +113,9 @@ extension ObjectStoreHandler {
     private func createBucket(_ name: String, _ call: ObjectCall) async throws(ObjectError) -> Response {
         try S3Names.check(newBucket: name)
         let bytes = try await call.collect(limit: RequestDocuments.Limit.creation)
-        if let location = try BucketDocuments.location(document: bytes), location != region {
+        if let location = try BucketDocuments.location(document: bytes), location != region,
+            location != BucketDocuments.named(region, for: call.vendor)
+        {
             throw ObjectError(.illegalLocationConstraint, "The location must be \(region), or be left out.")
         }
         let isNew = try await core { () async throws(UploadError) in try await service.createBucket(name) }

@@ -51,7 +51,7 @@ extension ObjectStoreHandler {
             }
         try caller.count()
         try await requireBucket(bucket)
-        try S3Names.check(key: key)
+        try S3Names.check(key: key, for: form.vendor)
         let name = ObjectName(bucket: bucket, key: key)
         let described = try RequestReader(Self.head(of: form, request.head, opened.contentType), form.vendor)
         var headers = try S3ObjectHeaders(described)

@@ -92,6 +92,7 @@ extension ObjectStoreHandler {
         let content = call.content(copying: bytes, size: size, checksum: algorithm ?? call.command.write.algorithm)
         let record = try await store(part, of: found, content)
         var response = Self.document(UploadDocuments.copiedPart(record, checksum: algorithm, for: call.vendor))
+        if call.vendor.profile.reportsTagOfWhole { response.fields["ETag"] = call.vendor.quoted(record.entityTag) }
         call.vendor.report(crc64: record.crc64, in: &response.fields)
         return response
     }

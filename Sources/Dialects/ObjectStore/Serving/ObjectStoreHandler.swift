@@ -84,7 +84,8 @@ package struct ObjectStoreHandler: RequestHandler {
             response = try await self.response(asked, request)
             vendor.finish(&response.fields, requestID: request.id)
         } catch {
-            response = error.response(to: request.head, requestID: request.id, for: error.vendor ?? vendor)
+            let refusal = error.namingUnreadableField(of: request.head, vendor)
+            response = refusal.response(to: request.head, requestID: request.id, for: error.vendor ?? vendor)
         }
         response.trace.route = name
         if let bucket, request.head.fields.contains("Origin"), request.head.method != .options {

@@ -43,7 +43,7 @@ extension VendorProfile {
                 .keyTooLong: "InvalidObjectName", .contentTypeRefused: "InvalidArgument", .badDigest: "InvalidDigest",
                 .maxMessageLengthExceeded: "MalformedXML", .invalidStorageClass: "InvalidArgument",
                 .invalidRequest: "InvalidArgument", .invalidURI: "InvalidArgument",
-                .metadataTooLarge: "InvalidArgument", .invalidTag: "InvalidArgument",
+                .metadataTooLarge: "InvalidArgument",
                 .accessControlListNotSupported: "InvalidArgument",
                 .noSuchLifecycleConfiguration: "NoSuchLifecycle", .noObjectLockConfiguration: "NoSuchWORMConfiguration",
                 .noEncryptionConfiguration: "NoSuchServerSideEncryptionRule",

@@ -102,7 +102,8 @@ final class VendorProfile: Sendable {
     let encodesMetadata: Bool
     /// The name of the server in responses; `nil` for none.
     let server: String?
-    /// Whether responses for copies and completed uploads have the entity tag in a header field as well.
+    /// Whether responses for copies, of objects and of parts, and completed uploads have the entity tag in a header field
+    /// as well.
     let reportsTagOfWhole: Bool
     let documents: Documents
     let errors: Errors
