@@ -381,3 +381,28 @@ def test_multipart_uploads_of_another_user(servers):
     for number, other in ((1, '"' + "0" * 32 + '"'), (7, '"' + "1" * 32 + '"')):
         listed = {"Parts": [{"PartNumber": number, "ETag": other}]}
         assert code(anna.complete_multipart_upload, **upload, MultipartUpload=listed) == (400, "InvalidPart")
+
+
+def test_credentials_for_one_upload_set_tags_only_of_what_they_upload(servers):
+    """By tags, the lifecycle of a bucket may delete what is in it."""
+    owner = client(servers(0).object_url, pair=servers(0).pair())
+    other = {"Bucket": BUCKET, "Key": "tags/other"}
+    owner.put_object(**other, Body=b"1", Tagging="keep=1")
+    pair = minted(servers(0), "aws", bucket=BUCKET, keyPrefix="tags/", oneTime=True)
+    once = client(servers(0).object_url, pair=pair[:2], token=pair[2])
+    tags = {"TagSet": [{"Key": "temp", "Value": "1"}]}
+
+    def others_are_refused():
+        assert code(once.put_object_tagging, **other, Tagging=tags) == (403, "AccessDenied")
+        assert code(once.delete_object_tagging, **other) == (403, "AccessDenied")
+        assert owner.get_object_tagging(**other)["TagSet"] == [{"Key": "keep", "Value": "1"}]
+
+    others_are_refused()
+    own = {"Bucket": BUCKET, "Key": "tags/own"}
+    once.put_object(**own, Body=b"1", Tagging="own=1")
+    once.put_object_tagging(**own, Tagging=tags)
+    assert once.get_object_tagging(**own)["TagSet"] == tags["TagSet"]
+    others_are_refused()
+    # What replaced it is another upload.
+    owner.put_object(**own, Body=b"2")
+    assert code(once.put_object_tagging, **own, Tagging=tags) == (403, "AccessDenied")

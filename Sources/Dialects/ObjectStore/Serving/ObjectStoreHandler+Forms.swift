@@ -69,6 +69,7 @@ extension ObjectStoreHandler {
         try caller.check(
             ObjectAccess(.postObject, bucket: bucket, key: key, contentType: headers.contentType)
         )
+        if !headers.tags.isEmpty { try caller.checkTags() }
         var grant = caller.uploadGrant
         if let most = policy.contentLengths?.upperBound { grant.maximumBytes = min(grant.maximumBytes ?? most, most) }
         let subject = CallbackSubject(name: name, operation: .postObject(bucket), request: request)
