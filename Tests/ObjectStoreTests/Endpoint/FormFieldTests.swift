@@ -126,10 +126,10 @@ struct FormBench {
     let bench: ObjectBench
     private let credentials: SigningCredentials
 
-    init(_ vendor: Vendor, under grant: ObjectGrant? = nil) async throws {
+    init(_ vendor: Vendor, under grant: ObjectGrant? = nil, _ bench: ObjectBench? = nil) async throws {
         self.vendor = vendor
-        bench = try await ObjectBench()
-        credentials = try bench.issuer.session(grant ?? bench.grant(actions: [.postObject]), for: vendor)
+        self.bench = if let bench { bench } else { try await ObjectBench() }
+        credentials = try self.bench.issuer.session(grant ?? self.bench.grant(actions: [.postObject]), for: vendor)
     }
 
     /// The stored object.
