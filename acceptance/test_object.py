@@ -763,6 +763,15 @@ def test_a_field_of_a_form_that_no_header_can_have_is_refused(s3, name, control)
     assert code(s3.head_object, Bucket=BUCKET, Key="control") == (404, "404")
 
 
+def test_a_form_asks_only_for_access_rights_that_every_object_has(s3):
+    condition = ["starts-with", "$acl", ""]
+    refused = posted(s3, "rights", [condition], [("acl", "public-read")])
+    assert refused.status_code == 400 and "<Code>AccessControlListNotSupported</Code>" in refused.text
+    assert code(s3.head_object, Bucket=BUCKET, Key="rights") == (404, "404")
+    for allowed in ("private", "bucket-owner-full-control"):
+        assert posted(s3, "rights", [condition], [("acl", allowed)]).status_code == 204
+
+
 def test_a_form_gets_no_fields_from_its_query(s3):
     query = "?X-Amz-Signature=1&x-amz-meta-a=1&x-amz-meta-filename=a.exe"
     assert posted(s3, "by query", [], [], query).status_code == 204

@@ -19,7 +19,7 @@ struct FormFieldTests {
             "algorithm", "credential", "date", "security-token", "signature", "signature-version",
         ]
         let own = table.rules.keys.filter { !signed.contains($0) } + table.families.map { $0.prefix + "x" }
-        return own.sorted().map { table.prefix + $0 } + [
+        return own.sorted().map { table.prefix + $0 } + (vendor == .aliyun ? [] : ["acl"]) + [
             "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-MD5",
             "Content-Type", "Expires", "content-type", table.prefix + "x",
         ]
@@ -107,6 +107,31 @@ struct FormFieldTests {
         let condition = ["starts-with", "$x-oss-forbid-overwrite", "true"]
         for outcome in ["204", "412 PreconditionFailed"] {
             #expect(try await form.post([condition], [("x-oss-forbid-overwrite", "true ")]).outcome == outcome)
+        }
+    }
+
+    @Test(
+        "only access rights that every object has can be asked for",
+        arguments: [
+            (.aws, "acl"), (.aws, "ACL"), (.aws, "x-amz-acl"), (.tencent, "acl"), (.tencent, "x-cos-acl"),
+            (.aliyun, "x-oss-object-acl"), (.aliyun, "x-oss-acl"),
+        ] as [(Vendor, String)]
+    )
+    func accessRights(_ vendor: Vendor, _ name: String) async throws {
+        let form = try await FormBench(vendor)
+        let condition = ["starts-with", "$" + name, ""]
+        for value in ["public-read", "public-read-write", "authenticated-read", ""] {
+            let refused = try await form.post([condition], [(name, value)])
+            #expect(refused.status.code / 100 == 4 && refused.trace.errorCode != nil, "\(value): \(refused.outcome)")
+        }
+        #expect(try await form.stored == nil)
+        #expect(try await form.post([condition], [(name, "private")]).outcome == "204")
+        // Of two names, none hides the other.
+        guard name == "acl" else { return }
+        let two = [("acl", "private"), (vendor.fieldPrefix + "acl", "public-read")]
+        for fields in [two, two.reversed()] {
+            let refused = try await form.post([condition, ["starts-with", "$\(vendor.fieldPrefix)acl", ""]], fields)
+            #expect(refused.status.code / 100 == 4)
         }
     }
 

@@ -10,6 +10,7 @@ extension PostForm {
     /// with another value, the object would not be what the policy allows.
     ///
     ///     Content-Type: image/png      Content-Type: image/png
+    ///     acl: private                 x-amz-acl: private
     ///     comment: two CR LF lines     left out: it has no effect
     ///     Content-Type: image/ 0x01    InvalidArgument
     ///
@@ -25,8 +26,10 @@ extension PostForm {
         _ policy: PostPolicy
     ) throws(ObjectError) -> RequestHead {
         var described = HTTPFields()
-        for field in fields where hasEffect(field.name.lowercasedASCII()) {
-            guard let name = FieldName(field.name) else {
+        for field in fields {
+            let alias = aliases.first { $0.field == field.name.lowercasedASCII() }?.header
+            guard alias != nil || hasEffect(field.name.lowercasedASCII()) else { continue }
+            guard let name = FieldName(alias ?? field.name) else {
                 throw .argument(field.name, nil, "The form field '\(field.name)' does not have the name of a header.")
             }
             guard field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
@@ -53,6 +56,13 @@ extension PostForm {
             segments: target.segments
         )
         return head
+    }
+
+    /// Fields whose header has another name ("POST Object" of the Amazon S3 API Reference and of the COS documentation).
+    ///
+    /// OSS has only the name of the header ("PostObject", OSS documentation).
+    private var aliases: [(field: String, header: String)] {
+        vendor == .aliyun ? [] : [("acl", vendor.profile.fields.prefix + "acl")]
     }
 
     /// Whether a field, with its name in lower case, describes the object as the header field of the same name does.
