@@ -334,6 +334,17 @@ def test_the_right_to_write_is_none_to_tags(gateway):
             with pytest.raises(oss2.exceptions.AccessDenied):
                 call()
         bucket.put_object(granted.key, VIDEO)
+    granted = grant(create(gateway))
+    bucket = oss(granted, "v4")
+    field = {"x-oss-tagging": "tmp=yes"}
+    for write in (
+        lambda: bucket.put_object(granted.key, VIDEO, headers=field),
+        lambda: bucket.append_object(granted.key, 0, b"1", headers=field),
+        lambda: bucket.init_multipart_upload(granted.key, headers=field),
+    ):
+        with pytest.raises(oss2.exceptions.AccessDenied):
+            write()
+    bucket.put_object(granted.key, VIDEO)
 
 
 def test_signed_urls_and_forms(gateway):

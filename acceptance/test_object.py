@@ -728,6 +728,56 @@ def test_forms(s3):
     assert answer.status_code == 400 and "InvalidArgument" in answer.text and "order of the fields" in answer.text
 
 
+def posted(s3, key, conditions, fields, query=""):
+    """The response to a form with a file of type `text/html`."""
+    form = s3.generate_presigned_post(BUCKET, key, Conditions=conditions, ExpiresIn=60)
+    content = b"".join(
+        b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (name.encode(), value.encode())
+        for name, value in [*form["fields"].items(), *fields]
+    )
+    content += b'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n'
+    content += b"Content-Type: text/html\r\n\r\n<script>\r\n--b--\r\n"
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    return requests.post(form["url"] + query, data=content, headers=headers, timeout=10)
+
+
+@pytest.mark.parametrize("control", ["\0", "\1", "\t", "\r", "\n", "\r\n", "\x7f"], ids=repr)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Content-Type",
+        "Cache-Control",
+        "Content-Disposition",
+        "Content-MD5",
+        "x-amz-meta-a",
+        "x-amz-server-side-encryption",
+        "x-amz-checksum-sha256",
+    ],
+)
+def test_a_field_of_a_form_that_no_header_can_have_is_refused(s3, name, control):
+    """It was left out, as if the policy did not name it."""
+    value = "image/" + control
+    for condition in (["starts-with", "$" + name, "image/"], ["eq", "$" + name, value]):
+        refused = posted(s3, "control", [condition], [(name, value)])
+        assert refused.status_code == 400 and "<Code>InvalidArgument</Code>" in refused.text, refused.text
+    assert code(s3.head_object, Bucket=BUCKET, Key="control") == (404, "404")
+
+
+def test_a_form_asks_only_for_access_rights_that_every_object_has(s3):
+    condition = ["starts-with", "$acl", ""]
+    refused = posted(s3, "rights", [condition], [("acl", "public-read")])
+    assert refused.status_code == 400 and "<Code>AccessControlListNotSupported</Code>" in refused.text
+    assert code(s3.head_object, Bucket=BUCKET, Key="rights") == (404, "404")
+    for allowed in ("private", "bucket-owner-full-control"):
+        assert posted(s3, "rights", [condition], [("acl", allowed)]).status_code == 204
+
+
+def test_a_form_gets_no_fields_from_its_query(s3):
+    query = "?X-Amz-Signature=1&x-amz-meta-a=1&x-amz-meta-filename=a.exe"
+    assert posted(s3, "by query", [], [], query).status_code == 204
+    assert s3.head_object(Bucket=BUCKET, Key="by query")["Metadata"] == {}
+
+
 def test_metadata_that_is_not_ascii_is_returned_in_encoded_words(s3):
     values = {"a": "Größe = 1_?", "b": "漢字" * 60, "c": "plain_?=", "d": "=?UTF-8?B?w7w=?="}
     fields = {f"x-amz-meta-{name}": value for name, value in values.items()}

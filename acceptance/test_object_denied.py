@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from harness import clock, hosts
+from harness.api import API
 from harness.daemon import free_port
 from harness.object_client import ObjectServer, client, code, minted
 from harness.object_clients.base import DOMAINS
@@ -381,3 +382,56 @@ def test_multipart_uploads_of_another_user(servers):
     for number, other in ((1, '"' + "0" * 32 + '"'), (7, '"' + "1" * 32 + '"')):
         listed = {"Parts": [{"PartNumber": number, "ETag": other}]}
         assert code(anna.complete_multipart_upload, **upload, MultipartUpload=listed) == (400, "InvalidPart")
+
+
+def test_credentials_for_one_upload_set_tags_only_of_what_they_upload(servers):
+    """By tags, the lifecycle of a bucket may delete what is in it."""
+    owner = client(servers(0).object_url, pair=servers(0).pair())
+    other = {"Bucket": BUCKET, "Key": "tags/other"}
+    owner.put_object(**other, Body=b"1", Tagging="keep=1")
+    pair = minted(servers(0), "aws", bucket=BUCKET, keyPrefix="tags/", oneTime=True)
+    once = client(servers(0).object_url, pair=pair[:2], token=pair[2])
+    tags = {"TagSet": [{"Key": "temp", "Value": "1"}]}
+
+    def others_are_refused():
+        assert code(once.put_object_tagging, **other, Tagging=tags) == (403, "AccessDenied")
+        assert code(once.delete_object_tagging, **other) == (403, "AccessDenied")
+        assert owner.get_object_tagging(**other)["TagSet"] == [{"Key": "keep", "Value": "1"}]
+
+    others_are_refused()
+    own = {"Bucket": BUCKET, "Key": "tags/own"}
+    once.put_object(**own, Body=b"1", Tagging="own=1")
+    once.put_object_tagging(**own, Tagging=tags)
+    assert once.get_object_tagging(**own)["TagSet"] == tags["TagSet"]
+    others_are_refused()
+    # What replaced it is another upload.
+    owner.put_object(**own, Body=b"2")
+    assert code(once.put_object_tagging, **own, Tagging=tags) == (403, "AccessDenied")
+
+
+@pytest.mark.parametrize("field", ["attachment; filename=a.exe", "attachment; filename=a.png; filename*=UTF-8''a.exe"])
+def test_file_names_in_content_disposition_have_an_extension_of_the_policy(servers, field):
+    """Browsers save a public object under such a name."""
+    gateway = servers(0)
+    user = API(gateway.url, gateway.admin_key)
+    assert user.request("PUT", "/v1/quota/subjects/names", json={"extensions": ["png"]}).status_code == 200
+    wanted = {"subject": "names", "bucket": BUCKET, "keyPrefix": "names/", "actions": ["upload", "read"]}
+    pair = minted(gateway, "aws", **wanted)
+    s3 = client(gateway.object_url, pair=pair[:2], token=pair[2])
+    named = {"Bucket": BUCKET, "Key": "names/a.png"}
+    refused = (403, "ContentTypeRefused")
+    for allowed in ("attachment", "inline; filename=a.png; filename*=UTF-8''%C3%BC.PNG"):
+        s3.put_object(**named, Body=b"1", ContentDisposition=allowed)
+        assert s3.head_object(**named)["ContentDisposition"] == allowed
+    assert code(s3.put_object, **named, Body=b"1", ContentDisposition=field) == refused
+    assert code(s3.create_multipart_upload, **named, ContentDisposition=field) == refused
+    copy = {"CopySource": named, "MetadataDirective": "REPLACE", "ContentDisposition": field}
+    assert code(s3.copy_object, **named, **copy) == refused
+    fields = {"Content-Disposition": field}
+    form = s3.generate_presigned_post(BUCKET, "names/a.png", Fields=fields, Conditions=[fields], ExpiresIn=60)
+    answer = requests.post(form["url"], data=form["fields"], files={"file": b"1"}, timeout=10)
+    assert (answer.status_code, "<Code>ContentTypeRefused</Code>" in answer.text) == (403, True)
+    # The URL need not say anything of the field.
+    wanted = {"subject": "names", "bucket": BUCKET, "key": "names/b.png"}
+    url = user.post("/v1/presigned-urls", wanted).json()["url"]
+    assert requests.put(url, data=b"1", headers={"Content-Disposition": field}, timeout=10).status_code == 403

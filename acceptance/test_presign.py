@@ -625,6 +625,7 @@ def test_callers_that_cannot_use_uppy(gateway, api):
         ("GET", "/s3/params?filename=", None),
         ("GET", "/s3/params?filename=a%0Ab", None),
         ("GET", "/s3/params?filename=a&metadata[a%20b]=1", None),
+        ("GET", "/s3/params?filename=a&metadata[a]=%7F", None),
         ("GET", "/s3/params?filename=a&metadata[a]=" + "x" * 2048, None),
         ("POST", "/s3/multipart", {}),
         ("POST", "/s3/multipart", {"filename": ""}),

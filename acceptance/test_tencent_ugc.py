@@ -567,6 +567,19 @@ def test_credentials_allow_what_was_announced(gateway):
     refused("AccessDenied", client.cos, "DELETE", video)
 
 
+def test_the_certificate_sets_no_tags(gateway):
+    """By tags, the lifecycle of a bucket may delete what is in it."""
+    client = VodJS(gateway, signer(gateway))
+    client.apply(announced(1))
+    client.signs_host = True
+    path = client.applied["video"]["storagePath"]
+    field = {"x-cos-tagging": "tmp=yes"}
+    signed = {"headers": field, "signed": list(field)}
+    refused("AccessDenied", client.cos, "PUT", path, data=b"1", **signed)
+    refused("AccessDenied", client.cos, "POST", path, {"uploads": ""}, **signed)
+    client.cos("PUT", path, data=b"1")
+
+
 def test_an_app_cannot_begin_too_many_uploads(tmp_path):
     with ObjectServer(tmp_path / "data", free_port(), {"SLUICE_TENCENT_APPLIES_PER_SECOND": "5"}) as server:
         signature = signer(server)()

@@ -32,7 +32,41 @@ package enum ContentDisposition {
         return plain.flatMap(lastPart)
     }
 
+    /// All file names in a field: which of them a client uses, and how it reads a malformed field, is up to the client.
+    ///
+    ///     attachment; filename="a.png"; filename*=UTF-8''b.exe     a.png, b.exe
+    ///     attachment                                               none
+    ///     attachment; filename=a b.exe                             nil
+    ///
+    /// - Returns: The last parts of the paths, in order; `nil` if a name may be in the field that cannot be read for certain.
+    package static func fileNames(in field: String) -> [String]? {
+        let pieces = FieldValueSyntax.split(field, at: UInt8(ascii: ";"))
+        let parameters = pieces.dropFirst().map { FieldValueSyntax.parameter($0) }
+        guard FieldValueSyntax.isToken(pieces.first ?? ""), !parameters.contains(where: { $0 == nil }) else {
+            return field.lowercasedASCII().utf8.contains("filename".utf8) ? nil : []
+        }
+        var names: [String] = []
+        for case let (name, value)? in parameters where name == "filename" || name.hasPrefix("filename*") {
+            guard let decoded = name == "filename" ? value : name == "filename*" ? anyExtendedValue(value) : nil else {
+                // An unknown character set, or a part of a name (RFC 2231 §3).
+                return nil
+            }
+            if let last = lastPart(of: decoded) { names.append(last) }
+        }
+        return names
+    }
+
     private static let extendedName = "filename*="
+
+    /// Like `extendedValue`, also in ISO-8859-1, which browsers read.
+    private static func anyExtendedValue(_ value: String) -> String? {
+        if let text = extendedValue(value) { return text }
+        let parts = value.utf8.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, String(Substring(parts[0])).lowercasedASCII() == "iso-8859-1" else { return nil }
+        return PercentEncoding.decode(parts[2]).map { bytes in
+            String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+        }
+    }
 
     /// RFC 8187 §3.2.1: character set, language and percent-encoded bytes, separated by apostrophes.
     static func extendedValue(_ value: String) -> String? {

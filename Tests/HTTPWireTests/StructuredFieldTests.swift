@@ -75,8 +75,32 @@ struct ContentDispositionReadingTests {
         #expect(ContentDisposition.fileName(in: field) == name)
     }
 
+    @Test(
+        "all file names of a field are found, or it is said that there may be others",
+        arguments: [
+            ("attachment", []), ("", []), ("inline; size=1", []), ("attachment; filename=\"\"", []),
+            ("attachment; filename=a.png", ["a.png"]), ("attachment; FileName=\"x; y\\\"/a.png\"", ["a.png"]),
+            ("attachment; filename=a.png; filename*=UTF-8''b%2Eexe", ["a.png", "b.exe"]),
+            ("attachment; filename*=UTF-8''a.png; filename=b.exe", ["a.png", "b.exe"]),
+            ("attachment; filename=a.png; filename=b.exe", ["a.png", "b.exe"]),
+            ("attachment; filename*=iso-8859-1'de'%FC.exe", ["ü.exe"]),
+            // Which name clients find here differs.
+            ("filename=a.exe", nil), ("attachment, filename=a.exe", nil), ("attachment filename=a.exe", nil),
+            ("attachment; filename=a b.exe", nil), ("attachment; filename =a.exe", nil), ("attachment; filename=", nil),
+            ("attachment; filename=\"a.exe", nil), ("attachment; filename=\"a.png\", x; filename=b.exe", nil),
+            ("attachment; filename*=UTF-16''a.exe", nil), ("attachment; filename*=a.exe", nil),
+            ("attachment; filename*0=a; filename*1=.exe", nil), ("attachment; filename*0*=UTF-8''a.exe", nil),
+            ("attachment; x y; filename=a.png", nil), ("attachment; filename=a.png, attachment; filename=b.exe", nil),
+            ("attachment; filename='a.exe", ["'a.exe"]), ("a b", []),
+        ] as [(String, [String]?)]
+    )
+    func allNames(field: String, names: [String]?) {
+        #expect(ContentDisposition.fileNames(in: field) == names)
+    }
+
     @Test("written names are decoded again", arguments: ["a.mp4", "Übung \"1\".mp4", "100 %.txt"])
     func roundTrip(name: String) {
         #expect(ContentDisposition.fileName(in: ContentDisposition.attachment(fileName: name)) == name)
+        #expect(ContentDisposition.fileNames(in: ContentDisposition.attachment(fileName: name))?.last == name)
     }
 }

@@ -47,4 +47,17 @@ struct MediaTypePatternTests {
             }
         }
     }
+
+    @Test("each file name of an object has one of the endings")
+    func fileNames() {
+        var policy = Policy()
+        #expect(throws: Never.self) { try policy.check(fileNames: nil) }
+        policy.extensions = ["png"]
+        for names in [[], ["a.png"], ["a.PNG", "b.png"]] {
+            #expect(throws: Never.self) { try policy.check(fileNames: names) }
+        }
+        for names in [nil, ["a.exe"], ["a.png", "b"], ["a.png", "b.exe"]] as [[String]?] {
+            #expect(throws: UploadError.self) { try policy.check(fileNames: names) }
+        }
+    }
 }

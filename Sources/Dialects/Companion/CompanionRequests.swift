@@ -113,8 +113,7 @@ struct CompanionFile: Sendable {
         let headers = metadata.sorted { $0.key < $1.key }
             .map { SigningField("x-amz-meta-\($0.key.lowercasedASCII())", $0.value) }
         for header in headers {
-            guard FieldName(header.name) != nil, !header.value.unicodeScalars.contains(where: { $0.value < 0x20 })
-            else {
+            guard FieldName(header.name) != nil, header.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
                 throw CompanionAPI.refusal(
                     "the names in `metadata` must be valid names of header fields, without spaces, and the values must have no control "
                         + "characters; \(hint)"

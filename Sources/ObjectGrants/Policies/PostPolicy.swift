@@ -65,6 +65,11 @@ package struct PostPolicy: Sendable, Equatable {
         return rules.contains { $0.field.isExactly(field) }
     }
 
+    /// Whether the conditions on the media type allow the one of the file, in a form that has no field for it.
+    package func allows(contentType: String) -> Bool {
+        rules.allSatisfy { !["content-type", "x-oss-content-type"].contains($0.field) || isMet($0, by: contentType) }
+    }
+
     /// Checks the size of the file against the policy.
     ///
     /// - Parameters:
@@ -86,6 +91,10 @@ package struct PostPolicy: Sendable, Equatable {
         case "content-type" where vendor == .aliyun: value = form["x-oss-content-type"] ?? form["content-type"] ?? ""
         default: value = form[rule.field] ?? ""
         }
+        return isMet(rule, by: value)
+    }
+
+    private func isMet(_ rule: Rule, by value: String) -> Bool {
         switch rule.condition {
         case .equal(let expected): return value.isExactly(expected)
         case .startsWith(let prefix):

@@ -285,11 +285,25 @@ package final class ObjectService: Sendable {
 
     /// Sets the tags of the current object with this name.
     ///
-    /// - Throws: `.notFound`, `.storageFull`, `.storageFailure`.
-    package func setTags(of name: ObjectName, to tags: [String: String]) async throws(UploadError) {
+    /// - Parameters:
+    ///   - name: The name of the object.
+    ///   - tags: All its tags.
+    ///   - grant: What the caller may change; a grant for one upload only what was uploaded under it.
+    /// - Throws: `.notFound`, `.forbidden`, `.storageFull`, `.storageFailure`.
+    package func setTags(
+        of name: ObjectName,
+        to tags: [String: String],
+        under grant: Grant
+    ) async throws(UploadError) {
         try await context.reporting(nil) { () async throws(UploadError) in
             try context.checkWritable()
             while let object = try await state.object(name) {
+                if grant.isOneTime, try await state.upload(object.id)?.principal != grant.id {
+                    throw UploadError(
+                        .forbidden(scope: nil),
+                        "These credentials are for one upload, and set tags only of the object that it became."
+                    )
+                }
                 var attributes = object.attributes ?? ObjectAttributes()
                 attributes.tags = tags
                 // If not, the object was replaced or removed since.

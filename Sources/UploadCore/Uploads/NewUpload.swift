@@ -48,6 +48,8 @@ package struct NewObject: Sendable, Equatable {
     package var attributes: ObjectAttributes
     /// Whether its bytes arrive in parts.
     package var takesParts: Bool
+    /// The file names in its Content-Disposition; `nil` if they cannot be read.
+    package var fileNames: [String]? = []
 
     package init(_ name: ObjectName, attributes: ObjectAttributes = ObjectAttributes(), takesParts: Bool = false) {
         self.name = name

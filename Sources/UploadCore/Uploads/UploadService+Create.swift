@@ -69,6 +69,10 @@ extension UploadService {
         let metadata = try checkedMetadata(of: new, under: grant, effectiveLimits)
         var attributes = new.object?.attributes
         attributes?.agree(with: grant.metadata)
+        // Where the app names the file, the field is gone.
+        if attributes?.headers["content-disposition"] != nil, let object = new.object {
+            for policy in effectiveLimits.policies.values { try policy.check(fileNames: object.fileNames) }
+        }
         let now = self.now
         let isFinal = new.concatenation?.parts != nil
         return Upload(

@@ -51,20 +51,34 @@ extension Policy {
         if !contentTypes.isEmpty {
             try MediaTypePattern.check(metadata.contentType, against: contentTypes)
         }
-        guard !extensions.isEmpty else { return }
-        let name = metadata.filename ?? ""
+        guard !extensions.isEmpty, !allows(fileName: metadata.filename ?? "") else { return }
+        throw UploadError(
+            .contentTypeRefused,
+            "The file name must be declared in the metadata (filename) and end in one of: \(namedExtensions)."
+        )
+    }
+
+    /// Checks the file names in the Content-Disposition of an object, under which clients save it.
+    ///
+    /// - Parameter names: `nil` if they cannot be read.
+    /// - Throws: `.contentTypeRefused`.
+    package func check(fileNames names: [String]?) throws(UploadError) {
+        guard !extensions.isEmpty, names?.allSatisfy(allows(fileName:)) != true else { return }
+        throw UploadError(
+            .contentTypeRefused,
+            "Each file name in Content-Disposition must end in one of: \(namedExtensions)."
+        )
+    }
+
+    private func allows(fileName name: String) -> Bool {
         let written = name.lastIndex(of: ".").map { name[name.index(after: $0)...] } ?? ""
         let suffix = written.lowercased()
         // Lowercasing turns the kelvin sign (U+212A) into the letter k, which is shorter; such a name must not match.
         let isSameLength = written.utf8.count == suffix.utf8.count
-        guard isSameLength, extensions.contains(where: { $0.isExactly(suffix) }) else {
-            let allowed = extensions.map { "." + $0 }.joined(separator: ", ")
-            throw UploadError(
-                .contentTypeRefused,
-                "The file name must be declared in the metadata (filename) and end in one of: \(allowed)."
-            )
-        }
+        return isSameLength && extensions.contains { $0.isExactly(suffix) }
     }
+
+    private var namedExtensions: String { extensions.map { "." + $0 }.joined(separator: ", ") }
 }
 
 /// Matches declared media types (RFC 9110 §8.3.1) against `type/subtype`, `type/*` and `*/*`.

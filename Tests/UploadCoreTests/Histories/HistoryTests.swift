@@ -194,7 +194,8 @@ private struct HistoryBench {
         case .read(let key):
             let (_, source) = try await services.objects.readObject(Self.names[key]) { 0..<$0.size }
             return .bytes((try? await source.collect(limit: 100)) ?? [])
-        case .setTags(let key, let value): try await services.objects.setTags(of: Self.names[key], to: ["tag": value])
+        case .setTags(let key, let value):
+            try await services.objects.setTags(of: Self.names[key], to: ["tag": value], under: bench.grant())
         case .tags(let key):
             let object = try await services.objects.object(Self.names[key])
             return .text(object.map { $0.attributes?.tags["tag"] ?? "" })

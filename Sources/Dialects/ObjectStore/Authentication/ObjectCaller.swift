@@ -80,13 +80,24 @@ package struct ObjectCaller: Sendable {
 
     /// Checks that the caller may execute a command.
     ///
-    /// - Throws: As `authorize(_:contentLength:contentType:)`.
+    /// - Throws: As `authorize(_:contentLength:contentType:)` and `checkTags`.
     func authorize(_ command: ObjectCommand) throws(ObjectError) {
         try authorize(
             command.operation,
             contentLength: command.content.announcedLength(payload),
             contentType: command.content.type
         )
+        if !command.write.headers.tags.isEmpty { try checkTags() }
+    }
+
+    /// Checks that the caller may read and set tags.
+    ///
+    /// Credentials for writing one media may not: a lifecycle rule by tag may delete it.
+    ///
+    /// - Throws: `AccessDenied`.
+    func checkTags() throws(ObjectError) {
+        guard let grant, WritingRight(grantID: grant.upload.id) != nil else { return }
+        throw ObjectError(.accessDenied, "These credentials do not allow tags.")
     }
 
     /// Checks that the caller may perform an operation, as far as the head shows.

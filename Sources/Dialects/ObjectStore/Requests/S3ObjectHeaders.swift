@@ -111,7 +111,9 @@ extension S3ObjectHeaders {
             metadata: UploadMetadata(describing: values),
             completesWhenFull: false
         )
-        new.object = NewObject(name, attributes: attributes, takesParts: takesParts)
+        var object = NewObject(name, attributes: attributes, takesParts: takesParts)
+        if let field = headers["content-disposition"] { object.fileNames = ContentDisposition.fileNames(in: field) }
+        new.object = object
         return new
     }
 }

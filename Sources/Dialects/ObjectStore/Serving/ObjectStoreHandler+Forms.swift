@@ -53,7 +53,10 @@ extension ObjectStoreHandler {
         try await requireBucket(bucket)
         try S3Names.check(key: key, for: form.vendor)
         let name = ObjectName(bucket: bucket, key: key)
-        let described = try RequestReader(Self.head(of: form, request.head, opened.contentType), form.vendor)
+        let described = try RequestReader(
+            form.head(of: request.head, fileType: opened.contentType, policy),
+            form.vendor
+        )
         var headers = try S3ObjectHeaders(described)
         // In an S3 form, tags are an XML document.
         if form.vendor == .aws {
@@ -66,6 +69,7 @@ extension ObjectStoreHandler {
         try caller.check(
             ObjectAccess(.postObject, bucket: bucket, key: key, contentType: headers.contentType)
         )
+        if !headers.tags.isEmpty { try caller.checkTags() }
         var grant = caller.uploadGrant
         if let most = policy.contentLengths?.upperBound { grant.maximumBytes = min(grant.maximumBytes ?? most, most) }
         let subject = CallbackSubject(name: name, operation: .postObject(bucket), request: request)
@@ -136,26 +140,6 @@ extension ObjectStoreHandler {
             throw ObjectError(content: error)
         }
         throw ObjectError.argument("file", nil, "POST requires exactly one file upload per request.")
-    }
-
-    /// Converts the fields of a form to the header fields of an ordinary request.
-    private static func head(
-        of form: PostForm,
-        _ head: RequestHead,
-        _ contentType: String?
-    ) -> RequestHead {
-        var fields = HTTPFields()
-        for field in form.fields {
-            guard let name = FieldName(field.name), !field.value.utf8.contains(where: { $0 < 0x20 }) else { continue }
-            fields[name] = field.value
-        }
-        // S3 forms have tags in a field with another name.
-        if form.vendor == .aws { fields["x-amz-tagging"] = nil }
-        if let type = fields["x-oss-content-type"] { fields["Content-Type"] = type }
-        if fields["Content-Type"] == nil, let contentType { fields["Content-Type"] = contentType }
-        var described = head
-        described.fields = fields
-        return described
     }
 
     private static func content(

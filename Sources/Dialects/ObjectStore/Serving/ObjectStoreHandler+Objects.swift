@@ -357,9 +357,8 @@ extension ObjectStoreHandler {
 
     // MARK: Tags
 
-    /// Credentials for writing one media do not allow its tags: a lifecycle rule by tag may delete it.
     func tagging(_ call: ObjectCall) async throws(ObjectError) -> Response {
-        guard WritingRight(grantID: call.grant.id) == nil else { throw ObjectError(.accessDenied) }
+        try call.caller.checkTags()
         switch call.operation {
         case .getObjectTagging(let name):
             let media = try await core { () async throws(UploadError) in try await service.object(name) }
@@ -368,17 +367,22 @@ extension ObjectStoreHandler {
         case .putObjectTagging(let name):
             let document = try await call.collect(limit: RequestDocuments.Limit.tagging)
             let tags = try ObjectTagging.tags(document: document, for: call.vendor)
-            try await setTags(of: name, to: tags)
+            try await setTags(of: name, to: tags, call)
             return Response(200)
         case .deleteObjectTagging(let name):
-            try await setTags(of: name, to: [:])
+            try await setTags(of: name, to: [:], call)
             return Response(204)
         default: throw ObjectError(.methodNotAllowed)
         }
     }
 
-    private func setTags(of name: ObjectName, to tags: [String: String]) async throws(ObjectError) {
-        try await core { () async throws(UploadError) in try await service.setTags(of: name, to: tags) }
+    private func setTags(
+        of name: ObjectName,
+        to tags: [String: String],
+        _ call: ObjectCall
+    ) async throws(ObjectError) {
+        let grant = call.grant
+        try await core { () async throws(UploadError) in try await service.setTags(of: name, to: tags, under: grant) }
     }
 }
 

@@ -30,9 +30,9 @@ struct FieldTable: Sendable {
     /// In lower case.
     let prefix: String
     /// By name without the prefix, in lower case.
-    private let rules: [String: Rule]
+    let rules: [String: Rule]
     /// By name prefix, for names that are not in `rules`.
-    private let families: [(prefix: String, rule: Rule)]
+    let families: [(prefix: String, rule: Rule)]
 
     private init(_ prefix: String, _ rules: [String: Rule], families: [(prefix: String, rule: Rule)]) {
         self.prefix = prefix

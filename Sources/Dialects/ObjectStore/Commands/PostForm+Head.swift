@@ -1,0 +1,73 @@
+internal import Bytes
+internal import HTTPWire
+internal import ObjectGrants
+internal import Signing
+
+extension PostForm {
+    /// Converts the fields with an effect to the header fields of an ordinary request.
+    ///
+    /// The policy has allowed the fields as they were sent. So a field that a header cannot have is refused: without it, or
+    /// with another value, the object would not be what the policy allows.
+    ///
+    ///     Content-Type: image/png      Content-Type: image/png
+    ///     acl: private                 x-amz-acl: private
+    ///     comment: two CR LF lines     left out: it has no effect
+    ///     Content-Type: image/ 0x01    InvalidArgument
+    ///
+    /// - Parameters:
+    ///   - request: The head of the request with the form.
+    ///   - fileType: The media type of the file part. It is used if the form has no field for it and the policy allows it.
+    ///   - policy: The policy of the form, which it satisfies.
+    /// - Returns: The head of a request that describes the object.
+    /// - Throws: `InvalidArgument`.
+    func head(
+        of request: RequestHead,
+        fileType: String?,
+        _ policy: PostPolicy
+    ) throws(ObjectError) -> RequestHead {
+        var described = HTTPFields()
+        for field in fields {
+            let alias = aliases.first { $0.field == field.name.lowercasedASCII() }?.header
+            guard alias != nil || hasEffect(field.name.lowercasedASCII()) else { continue }
+            guard let name = FieldName(alias ?? field.name) else {
+                throw .argument(field.name, nil, "The form field '\(field.name)' does not have the name of a header.")
+            }
+            guard field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+                let message = "The form field '\(field.name)' has a control character, such as a tab or a line break."
+                throw .argument(field.name, nil, message)
+            }
+            // White space around a value is not part of it (RFC 9110 §5.5).
+            described.append(name, field.value.trimmingWhitespace())
+        }
+        // S3 forms have tags in a field with another name.
+        if vendor == .aws { described["x-amz-tagging"] = nil }
+        if vendor == .aliyun, let type = described["x-oss-content-type"] { described["Content-Type"] = type }
+        if !described.contains("Content-Type"), let fileType, policy.allows(contentType: fileType) {
+            described["Content-Type"] = fileType
+        }
+        var head = request
+        head.fields = described
+        // No part of the policy is about the query. Else it could add fields, as that of a presigned URL does.
+        let target = request.target
+        head.target = RequestTarget(
+            rawPath: target.rawPath,
+            rawQuery: nil,
+            authority: target.authority,
+            segments: target.segments
+        )
+        return head
+    }
+
+    /// Fields whose header has another name ("POST Object" of the Amazon S3 API Reference and of the COS documentation).
+    ///
+    /// OSS has only the name of the header ("PostObject", OSS documentation).
+    private var aliases: [(field: String, header: String)] {
+        vendor == .aliyun ? [] : [("acl", vendor.profile.fields.prefix + "acl")]
+    }
+
+    /// Whether a field, with its name in lower case, describes the object as the header field of the same name does.
+    private func hasEffect(_ name: String) -> Bool {
+        name.hasPrefix(vendor.profile.fields.prefix) || name.hasPrefix("content-")
+            || ["cache-control", "expires"].contains(name)
+    }
+}

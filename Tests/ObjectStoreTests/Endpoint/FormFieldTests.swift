@@ -1,0 +1,203 @@
+import Bytes
+import Foundation
+import HTTPWire
+import Signing
+import SluiceTesting
+import Testing
+import UploadCore
+import UploadModel
+
+@testable import ObjectGrants
+@testable import ObjectStore
+
+@Suite("Fields of forms", .timeLimit(.minutes(10)))
+struct FormFieldTests {
+    /// Names of fields with an effect, without those of the signature, which no form has twice.
+    private static func names(_ vendor: Vendor) -> [String] {
+        let table = vendor.profile.fields
+        let signed: Set<String> = [
+            "algorithm", "credential", "date", "security-token", "signature", "signature-version",
+        ]
+        let own = table.rules.keys.filter { !signed.contains($0) } + table.families.map { $0.prefix + "x" }
+        return own.sorted().map { table.prefix + $0 } + (vendor == .aliyun ? [] : ["acl"]) + [
+            "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-MD5",
+            "Content-Type", "Expires", "content-type", table.prefix + "x",
+        ]
+    }
+
+    private static let controls = ["\0", "\u{1}", "\t", "\r", "\n", "\r\n", "\u{7F}"]
+
+    @Test(
+        "a field that cannot be a header field is refused, whatever the policy says of it",
+        arguments: Vendor.allCases,
+        ["eq", "starts-with"]
+    )
+    func controlCharacters(_ vendor: Vendor, _ operation: String) async throws {
+        let form = try await FormBench(vendor)
+        for name in Self.names(vendor) {
+            for control in Self.controls {
+                let value = "image/png" + control
+                let allowed = operation == "eq" ? value : "image/"
+                let refused = try await form.post([[operation, "$" + name, allowed]], [(name, value)])
+                #expect(refused.outcome == "400 InvalidArgument", "\(name) \(Array(control.utf8))")
+                #expect(refused.element("ArgumentName") == name)
+            }
+        }
+        #expect(try await form.stored == nil)
+    }
+
+    @Test(
+        "a field whose name cannot be that of a header is refused if a header with such a beginning has an effect",
+        arguments: Vendor.allCases
+    )
+    func otherNames(_ vendor: Vendor) async throws {
+        let form = try await FormBench(vendor)
+        let prefix = vendor.fieldPrefix
+        for name in [prefix + "meta-größe", prefix + "meta a", "Content-Type ", "content-type\t"] {
+            let refused = try await form.post([["starts-with", "$" + name, ""]], [(name, "image/png")])
+            #expect(refused.outcome == "400 InvalidArgument", "\(name)")
+        }
+        #expect(try await form.stored == nil)
+    }
+
+    @Test("fields without an effect can have any value, such as two lines", arguments: Vendor.allCases)
+    func withoutEffect(_ vendor: Vendor) async throws {
+        let form = try await FormBench(vendor)
+        let fields = [("comment", "two\r\nlines"), ("x-ignore-note", "a\tb"), ("größe", "\u{1}")]
+        let done = try await form.post([["starts-with", "$comment", ""], ["starts-with", "$größe", ""]], fields)
+        #expect(done.outcome == "204")
+        #expect(try await form.stored?.attributes?.headers == [:])
+    }
+
+    @Test(
+        "the type of the file is used only if no field has one, and only if the policy allows it",
+        arguments: [
+            ([["starts-with", "$Content-Type", ""]], [], "text/html"),
+            ([["starts-with", "$Content-Type", ""]], [("Content-Type", "")], nil),
+            ([["starts-with", "$Content-Type", "image/"]], [("CONTENT-TYPE", "image/png")], "image/png"),
+            ([["eq", "$Content-Type", ""]], [], nil),
+        ] as [([[String]], [(String, String)], String?)]
+    )
+    func typeOfTheFile(_ conditions: [[String]], _ fields: [(String, String)], _ type: String?) async throws {
+        for vendor in Vendor.allCases {
+            let form = try await FormBench(vendor)
+            #expect(try await form.post(conditions, fields).outcome == "204")
+            let stored = try #require(try await form.stored)
+            #expect(stored.contentType == type, "\(vendor)")
+        }
+    }
+
+    @Test("only in OSS a second field has the media type")
+    func secondType() async throws {
+        let fields = [("Content-Type", "image/png"), ("x-oss-content-type", "text/html")]
+        let condition = ["starts-with", "$Content-Type", "image/"]
+        let refused = try await FormBench(.aliyun).post([condition], fields)
+        #expect(refused.outcome == "403 AccessDenied")
+        for vendor in [Vendor.aws, .tencent] {
+            let form = try await FormBench(vendor)
+            let done = try await form.post([condition, ["starts-with", "$x-oss-content-type", ""]], fields)
+            #expect(done.outcome == "204")
+            #expect(try await form.stored?.contentType == "image/png", "\(vendor)")
+        }
+    }
+
+    @Test("white space around a value is no part of it")
+    func whiteSpace() async throws {
+        let form = try await FormBench(.aliyun)
+        let condition = ["starts-with", "$x-oss-forbid-overwrite", "true"]
+        for outcome in ["204", "412 PreconditionFailed"] {
+            #expect(try await form.post([condition], [("x-oss-forbid-overwrite", "true ")]).outcome == outcome)
+        }
+    }
+
+    @Test(
+        "only access rights that every object has can be asked for",
+        arguments: [
+            (.aws, "acl"), (.aws, "ACL"), (.aws, "x-amz-acl"), (.tencent, "acl"), (.tencent, "x-cos-acl"),
+            (.aliyun, "x-oss-object-acl"), (.aliyun, "x-oss-acl"),
+        ] as [(Vendor, String)]
+    )
+    func accessRights(_ vendor: Vendor, _ name: String) async throws {
+        let form = try await FormBench(vendor)
+        let condition = ["starts-with", "$" + name, ""]
+        for value in ["public-read", "public-read-write", "authenticated-read", ""] {
+            let refused = try await form.post([condition], [(name, value)])
+            #expect(refused.status.code / 100 == 4 && refused.trace.errorCode != nil, "\(value): \(refused.outcome)")
+        }
+        #expect(try await form.stored == nil)
+        #expect(try await form.post([condition], [(name, "private")]).outcome == "204")
+        // Of two names, none hides the other.
+        guard name == "acl" else { return }
+        let two = [("acl", "private"), (vendor.fieldPrefix + "acl", "public-read")]
+        for fields in [two, two.reversed()] {
+            let refused = try await form.post([condition, ["starts-with", "$\(vendor.fieldPrefix)acl", ""]], fields)
+            #expect(refused.status.code / 100 == 4)
+        }
+    }
+
+    @Test("the query of a form adds no field")
+    func query() async throws {
+        let form = try await FormBench(.aws)
+        let query = "?X-Amz-Signature=1&x-amz-meta-a=1&x-amz-tagging=a%3D1&x-amz-meta-filename=a.exe"
+        #expect(try await form.post([], [], query: query).outcome == "204")
+        let stored = try #require(try await form.stored)
+        #expect(stored.attributes?.headers == [:] && stored.attributes?.tags == [:])
+    }
+}
+
+/// A test endpoint that gets forms of one vendor for the key `a/f`.
+struct FormBench {
+    let vendor: Vendor
+    let bench: ObjectBench
+    private let credentials: SigningCredentials
+
+    init(_ vendor: Vendor, under grant: ObjectGrant? = nil, _ bench: ObjectBench? = nil) async throws {
+        self.vendor = vendor
+        self.bench = if let bench { bench } else { try await ObjectBench() }
+        credentials = try self.bench.issuer.session(grant ?? self.bench.grant(actions: [.postObject]), for: vendor)
+    }
+
+    /// The stored object.
+    var stored: Media? {
+        get async throws { try await bench.services.objects.object(ObjectName(bucket: "bucket-1", key: "a/f")) }
+    }
+
+    /// Sends a form with a file of type `text/html`.
+    ///
+    /// - Parameters:
+    ///   - conditions: Conditions of the policy, besides those for the bucket, the key and the signature.
+    ///   - fields: Fields besides the key and those of the signature.
+    ///   - query: The query of the request, with the question mark.
+    /// - Returns: The response.
+    /// - Throws: If the form cannot be built.
+    func post(
+        _ conditions: [[String]],
+        _ fields: [(String, String)],
+        query: String = ""
+    ) async throws -> Response {
+        let now = bench.clock.now.unixSeconds
+        let own = [["eq", "$bucket", "bucket-1"], ["eq", "$key", "a/f"]] + conditions
+        func policy(_ signed: [SigningField]) -> String {
+            let all = own + signed.map { ["eq", "$" + $0.name, $0.value] }
+            let list = (try? JSONEncoder().encode(all)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+            return Base64.encode(#"{"expiration":"2026-01-02T04:04:05.000Z","conditions":\#(list)}"#.utf8)
+        }
+        let signed =
+            switch vendor {
+            case .aws: SigV4Signer(credentials: credentials, region: "us-east-1").form(policy: policy, at: now)
+            case .aliyun:
+                OSSSigner(credentials: credentials, scheme: .v4(region: "x")).form(policy: policy, at: now)
+            case .tencent:
+                COSSigner(credentials: credentials)
+                    .form(policy: policy, window: COSWindow(start: now - 60, end: now + 600))
+            }
+        var text = ""
+        for (name, value) in [("key", "a/f")] + fields + signed.map({ ($0.name, $0.value) }) {
+            text += "--x\r\nContent-Disposition: form-data; name=\"\(name)\"\r\n\r\n\(value)\r\n"
+        }
+        text += "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n"
+        let type: HTTPFields = ["Content-Type": "multipart/form-data; boundary=x"]
+        let content = Array((text + "Content-Type: text/html\r\n\r\nhello\r\n--x--\r\n").utf8)
+        return await bench.send(try s3Head("POST", "/bucket-1\(query)", type), content)
+    }
+}
