@@ -249,10 +249,22 @@ def test_a_repeated_part_needs_quota_twice(api, user):
     assert api.patch(url, 0, bytes(50)).status_code == 204
     twice = {"Upload-Concat": f"final;{url} {url}"}
     assert problem_of(one.create(None, headers=twice), 403)
-    assert one.used == (50, 0, 50, 2)
+    assert one.used == (50, 0, 50, 1)
     one.limit(storedBytes=100)
     assert one.create(None, headers=twice).status_code == 201
-    assert one.used == (100, 0, 50, 3)
+    assert one.used == (100, 0, 50, 2)
+
+
+def test_final_uploads_that_a_quota_refuses_are_no_uploads_of_the_period(api, user):
+    one = user(storedBytes=99, periodUploads=2)
+    part = one.created(50, headers={"Upload-Concat": "partial"})
+    assert api.patch(part, 0, bytes(50)).status_code == 204
+    for _ in range(3):
+        answer = one.create(None, headers={"Upload-Concat": f"final;{part} {part}"})
+        assert "50 are needed" in problem_of(answer, 403)
+        assert one.used == (50, 0, 50, 1)
+    assert one.create(None, headers={"Upload-Concat": f"final;{part}"}).status_code == 201
+    assert one.used == (50, 0, 50, 2)
 
 
 def test_expired_uploads_release_quota(make_server):
