@@ -255,6 +255,32 @@ def test_a_repeated_part_needs_quota_twice(api, user):
     assert one.used == (100, 0, 50, 2)
 
 
+def test_parts_of_a_deleted_final_upload_count_until_they_end(api, user):
+    """They stay on the disk; nobody may fill it with them."""
+    one = user(storedBytes=120)
+    part = one.created(50, headers={"Upload-Concat": "partial"})
+    assert api.patch(part, 0, bytes(50)).status_code == 204
+    joined = {"Upload-Concat": f"final;{part}"}
+    for number in range(2, 5):
+        answer = one.create(None, headers=joined)
+        assert answer.status_code == 201, answer.text
+        assert one.used == (50, 0, 50, number)
+        media = upload_id(answer.headers["Location"])
+        assert api.delete(f"/v1/media/{media}").status_code == 204
+        assert one.used == (50, 0, 50, number)
+    first, second = (one.create(None, headers=joined) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert one.used[0] == 100
+    assert problem_of(one.create(21), 403)
+    # The part is on the disk beside the one that is left.
+    assert api.delete(f"/v1/media/{upload_id(first.headers['Location'])}").status_code == 204
+    assert one.used[0] == 100
+    assert api.terminate(part).status_code == 204
+    assert one.used[0] == 50
+    assert api.delete(f"/v1/media/{upload_id(second.headers['Location'])}").status_code == 204
+    assert one.used[0] == 0
+
+
 def test_final_uploads_that_a_quota_refuses_are_no_uploads_of_the_period(api, user):
     one = user(storedBytes=99, periodUploads=2)
     part = one.created(50, headers={"Upload-Concat": "partial"})
