@@ -45,7 +45,8 @@ struct PullServiceTests {
     private func pulls(
         _ origin: ScriptedOrigin,
         _ services: UploadServices? = nil,
-        limits: PullLimits = PullLimits(attempts: 3, retryDelay: 0.001)
+        limits: PullLimits = PullLimits(attempts: 3, retryDelay: 0.001),
+        endsWithKey: Bool = false
     ) -> PullService {
         PullService(
             uploads: (services ?? bench.services).uploads,
@@ -53,6 +54,8 @@ struct PullServiceTests {
             origin: origin,
             sealer: sealer,
             limits: limits,
+            revoked: RevocationList(state: bench.state, clock: bench.clock),
+            endsWithKey: endsWithKey,
             observe: events.observe
         )
     }
@@ -61,13 +64,15 @@ struct PullServiceTests {
         _ pulls: PullService,
         metadata: [String: String] = [:],
         contentTypes: [String] = [],
-        maximumBytes: Int64? = nil
+        maximumBytes: Int64? = nil,
+        reach: PullReach? = nil
     ) async throws -> UploadID {
         let request = PullRequest(
             url: "https://example.com/file?key=secret",
             shown: "https://example.com/file",
             headers: [.init(name: "Authorization", value: "secret")],
-            metadata: metadata
+            metadata: metadata,
+            reach: reach
         )
         let new = NewUpload(
             dialect: "pull",
@@ -99,6 +104,61 @@ struct PullServiceTests {
         }
         Issue.record("does not end")
         throw CancellationError()
+    }
+
+    // MARK: Revocation
+
+    private func revokeAlice() async throws {
+        let now = bench.clock.now
+        let end = now.addingTimeInterval(1)
+        try await bench.state.insert(Revocation(subject: "alice", issuedBefore: end, createdAt: now))
+        bench.clock.advance(by: RevocationList.lifetime)
+    }
+
+    @Test("a pull of a user that is revoked reaches only public addresses", arguments: [PullReach.allowedRanges, nil])
+    func revoked(_ reach: PullReach?) async throws {
+        let origin = ScriptedOrigin(.init(bytes: Self.bytes, failures: [PullFailure("unreachable", "later")]))
+        let pulls = pulls(origin)
+        let id = try await begin(pulls, reach: reach)
+        await attempt(pulls)
+        try await revokeAlice()
+        #expect(try await !finish(id, pulls).isFailed)
+        #expect(origin.reaches == [reach, .publicOnly])
+        // What is asked for later is not concerned.
+        bench.clock.advance(by: 2)
+        _ = try await finish(begin(pulls, reach: reach), pulls)
+        #expect(origin.reaches.last == .some(reach))
+    }
+
+    @Test("a pull that a revocation keeps from its address fails as revoked, and so does every one if they end with it")
+    func endsRevoked() async throws {
+        let refusal = PullFailure(PullFailure.refusedAddress, "not public", .final)
+        for endsWithKey in [false, true] {
+            let origin = ScriptedOrigin(.init(bytes: Self.bytes, failures: [refusal]))
+            let pulls = pulls(origin, endsWithKey: endsWithKey)
+            let id = try await begin(pulls, reach: .allowedRanges)
+            try await revokeAlice()
+            let job = try await finish(id, pulls)
+            #expect(job.isFailed && job.lastError?.code == "revoked" && job.sealed.isEmpty)
+            #expect(try await bench.services.uploads.inspect(id).state == .terminated)
+            #expect(origin.requests.count == (endsWithKey ? 0 : 1))
+        }
+        let pulls = pulls(ScriptedOrigin(.init(failures: [refusal])))
+        bench.clock.advance(by: 2)
+        #expect(try await finish(begin(pulls), pulls).lastError?.code == PullFailure.refusedAddress)
+    }
+
+    @Test("a pull waits while the state does not say what is revoked")
+    func revocationsUnknown() async throws {
+        let origin = ScriptedOrigin(.init(bytes: Self.bytes))
+        let pulls = pulls(origin)
+        let id = try await begin(pulls)
+        bench.state.plan.fail(.key)
+        await attempt(pulls)
+        #expect(origin.requests.isEmpty)
+        #expect(try await pulls.job(of: id)?.lastError?.code == "storage_failure")
+        _ = try await finish(id, pulls)
+        #expect(origin.requests.count == 1)
     }
 
     // MARK: What comes

@@ -68,6 +68,8 @@ package final class PullService: Sendable {
     let origin: any PullOrigin
     let sealer: PullSealer
     let limits: PullLimits
+    let revoked: RevocationList
+    let endsWithKey: Bool
     let observe: @Sendable (PullEvent) -> Void
     private let tracer: (any SpanRecorder)?
     private struct Attempt {
@@ -81,14 +83,25 @@ package final class PullService: Sendable {
     private let wakeUps: AsyncStream<Void>
     private let wakeUp: AsyncStream<Void>.Continuation
 
-    /// Creates the service; `observe` is called on any thread and must return quickly; `tracer` begins a trace for each
-    /// attempt.
+    /// - Parameters:
+    ///   - uploads: Appends the bytes.
+    ///   - pulls: The jobs.
+    ///   - origin: Fetches.
+    ///   - sealer: Decrypts the requests.
+    ///   - limits: See `PullLimits`.
+    ///   - revoked: Is asked before each request for the key and the user that admitted the upload; a pull of a revoked
+    ///     one reaches only public addresses.
+    ///   - endsWithKey: Whether such a pull ends instead, as upload URLs do (`uploads.revokeWithKey`).
+    ///   - tracer: Begins a trace for each attempt.
+    ///   - observe: Called on any thread; must return quickly.
     package init(
         uploads: UploadService,
         pulls: any PullRecords,
         origin: any PullOrigin,
         sealer: PullSealer,
         limits: PullLimits,
+        revoked: RevocationList,
+        endsWithKey: Bool = false,
         tracer: (any SpanRecorder)? = nil,
         observe: @escaping @Sendable (PullEvent) -> Void
     ) {
@@ -97,6 +110,8 @@ package final class PullService: Sendable {
         self.origin = origin
         self.sealer = sealer
         self.limits = limits
+        self.revoked = revoked
+        self.endsWithKey = endsWithKey
         self.observe = observe
         self.tracer = tracer
         (wakeUps, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
