@@ -65,7 +65,8 @@ struct PullServiceTests {
         metadata: [String: String] = [:],
         contentTypes: [String] = [],
         maximumBytes: Int64? = nil,
-        reach: PullReach? = nil
+        reach: PullReach? = nil,
+        for subject: String? = "alice"
     ) async throws -> UploadID {
         let request = PullRequest(
             url: "https://example.com/file?key=secret",
@@ -85,7 +86,9 @@ struct PullServiceTests {
                 contentTypes: contentTypes
             )
         )
-        return try await pulls.begin(new, under: bench.grant(maximumBytes: maximumBytes)).id
+        var grant = bench.grant(maximumBytes: maximumBytes)
+        grant.subject = subject
+        return try await pulls.begin(new, under: grant).id
     }
 
     /// Claims a due job, if there is one, and makes an attempt.
@@ -451,7 +454,7 @@ struct PullServiceTests {
         let origin = ScriptedOrigin(.init(bytes: Self.bytes))
         let pulls = pulls(origin, limits: PullLimits(concurrency: 3, retryDelay: 0.001))
         var ids: [UploadID] = []
-        for _ in 0..<20 { ids.append(try await begin(pulls)) }
+        for number in 0..<20 { ids.append(try await begin(pulls, for: number % 2 == 0 ? "alice" : "bob")) }
         let running = Task { await pulls.run() }
         for id in ids {
             while try await bench.services.uploads.inspect(id).state == .open { await Task.yield() }
@@ -460,6 +463,51 @@ struct PullServiceTests {
         running.cancel()
         await running.value
         #expect(origin.requests.count == 20)
+    }
+
+    @Test("a user whose pulls never end leaves a place to others, and pulls of no user take all places")
+    func shares() async throws {
+        let stalling = ScriptedOrigin(.init(bytes: Self.bytes, stalls: true))
+        let pulls = pulls(stalling, limits: PullLimits(concurrency: 3, retryDelay: 0.001))
+        var ids: [UploadID] = []
+        for _ in 0..<4 { ids.append(try await begin(pulls, for: "mallory")) }
+        let running = Task { await pulls.run() }
+        while pulls.runningCount < 2 { await Task.yield() }
+        // Later than all that mallory asked for.
+        bench.clock.advance(by: 1)
+        let other = try await begin(pulls, for: "bob")
+        while !pulls.isRunning(other) { await Task.yield() }
+        let waiting = ids.filter { !pulls.isRunning($0) }
+        #expect(waiting.count == 2)
+        for id in ids.filter(pulls.isRunning) {
+            try await bench.services.uploads.terminate(id)
+            pulls.cancel(id)
+        }
+        // Those that waited come next.
+        for id in waiting { while !pulls.isRunning(id) { await Task.yield() } }
+        for id in ids + [other] {
+            try? await bench.services.uploads.terminate(id)
+            pulls.cancel(id)
+        }
+        var own: [UploadID] = []
+        for _ in 0..<3 { own.append(try await begin(pulls, for: nil)) }
+        for id in own { while !pulls.isRunning(id) { await Task.yield() } }
+        running.cancel()
+        await running.value
+    }
+
+    @Test(
+        "as many pulls start as may be of one user, whoever they are of",
+        arguments: [
+            (4, [], 3, []), (4, ["a"], 2, []), (4, ["a", "b"], 2, []), (4, ["a", "a", "a"], 1, ["a"]),
+            (4, [nil, nil, nil], 1, []), (4, ["a", "a", "b", nil], 0, []), (1, [], 1, []), (1, ["a"], 0, ["a"]),
+            (2, ["a"], 1, ["a"]), (4, ["\u{e1}", "a\u{301}", "\u{e1}"], 1, []), (256, [], 255, []),
+        ]
+    )
+    func room(concurrency: Int, running: [String?], count: Int, full: [String]) {
+        let room = PullRoom(PullLimits(concurrency: concurrency), running: running)
+        #expect(room.count == count)
+        #expect(room.full == full)
     }
 
     // MARK: Crashes
