@@ -226,6 +226,18 @@ def test_a_length_that_is_declared_later_is_reserved(api, user):
     assert one.used == (100, 0, 100, 1)
 
 
+def test_what_came_before_a_limit_counts_with_the_next_append(api, user):
+    one = user()
+    url = one.created(None, headers={"Upload-Defer-Length": "1"})
+    assert api.patch(url, 0, bytes(60)).status_code == 204
+    assert one.used[:2] == (0, 1)
+    one.limit(storedBytes=100)
+    problem_of(api.patch(url, 60, bytes(41)), 403)
+    assert api.patch(url, 60, bytes(30)).status_code == 204
+    assert one.used[:2] == (90, 1)
+    problem_of(one.create(11), 403)
+
+
 def test_parts_are_not_counted_twice(api, user):
     one = user(storedBytes=100)
     urls = [one.created(50, headers={"Upload-Concat": "partial"}) for _ in range(2)]
