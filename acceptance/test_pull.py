@@ -14,6 +14,7 @@ from harness.data import KIB, MIB, content, sha256
 from harness.origin import Origin
 from harness.receiver import Receiver
 from harness.server import Server, run
+from harness.vimeo import Plain as Vimeo
 from harness.wire import until
 
 SECRET = "whsec_" + "QUFB" * 11
@@ -335,6 +336,28 @@ def test_concurrency_is_limited(make_server, origin):
     assert most == 2
     for identifier in identifiers:
         completed(api, identifier, data)
+
+
+def test_a_user_whose_pulls_never_end_leaves_a_place_to_others(make_server, origin):
+    """Each sends just fast enough; they are begun by two protocols."""
+    server = make_server(environment=SETTINGS | {"SLUICE_PULL_CONCURRENCY": "3", "SLUICE_PULL_ALLOW_USERS": "true"})
+    server.start()
+    api = API(server.url, server.admin_key)
+    slow = [origin.add(f"/slow-{number}", content(4 * MIB, 12), delay=0.5, piece=2 * KIB) for number in range(5)]
+    token = api.post("/v1/vimeo/tokens", {"subject": "mallory", "scopes": ["upload"]}).json()["access_token"]
+    for number in range(5):
+        url = f"{origin.url}/slow-{number}"
+        if number % 2:
+            pull(api, url, subject="mallory")
+        else:
+            video = {"upload": {"approach": "pull", "link": url}}
+            assert Vimeo(server, token)("POST", "/me/videos", json=video).status_code == 201
+    until(lambda: sum(one.sent > 0 for one in slow) == 2)
+    data = content(3 * KIB, 13)
+    origin.add("/quick", data)
+    for fields in ({"subject": "bob"}, {}):
+        completed(api, pull(api, origin.url + "/quick", **fields), data, timeout=20)
+    assert sum(one.sent > 0 for one in slow) == 2
 
 
 def test_memory_does_not_grow_with_the_content(make_server, origin):

@@ -102,6 +102,40 @@ def test_the_pair_of_the_gateway_reaches_all_in_the_api_of_tencent(server, origi
     until(lambda: sdk("DescribeTaskDetail", TaskId=task)["Status"] == "FINISH")
 
 
+@pytest.mark.parametrize("what", ["key", "user"])
+@pytest.mark.parametrize("ends_with_key", [False, True], ids=["by default", "revokeWithKey"])
+def test_a_pull_that_waits_reaches_nothing_inside_after_a_revocation(make_server, ends_with_key, what):
+    settings = {
+        "SLUICE_PULL_ALLOW": "127.0.0.0/8",
+        "SLUICE_PULL_ALLOW_USERS": "true",
+        "SLUICE_PULL_RETRY_DELAY": "1500ms",
+        "SLUICE_UPLOADS_REVOKE_WITH_KEY": str(ends_with_key).lower(),
+    }
+    server = make_server(environment=settings).start()
+    admin = API(server.url, server.admin_key)
+    made = admin.post("/v1/keys", {"name": "one", "scopes": ["mint", "upload"]}).json()
+    key = API(server.url, made["secret"])
+    with Origin() as origin:
+        pages = [origin.add(path, INSIDE, statuses=[(503, {})]) for path in ("/rest", "/vimeo", "/other")]
+        pulls = [key.post("/v1/media/pull", {"url": origin.url + "/rest", "subject": "bob"}).json()["id"]]
+        token = key.post("/v1/vimeo/tokens", {"subject": "bob", "scopes": ["upload"]}).json()["access_token"]
+        video = {"upload": {"approach": "pull", "link": origin.url + "/vimeo"}}
+        assert Vimeo(server, token)("POST", "/me/videos", json=video).status_code == 201
+        pulls += [one["id"] for one in admin.get("/v1/uploads?subject=bob").json()["uploads"] if one["id"] != pulls[0]]
+        assert len(pulls) == 2
+        other = admin.post("/v1/media/pull", {"url": origin.url + "/other", "subject": "carol"}).json()["id"]
+        until(lambda: all(len(page.requests) == 1 for page in pages))
+        if what == "key":
+            assert admin.delete(f"/v1/keys/{made['id']}").status_code == 204
+        else:
+            assert admin.post("/v1/revocations", {"subject": "bob"}).status_code == 201
+        for identifier in pulls:
+            until(lambda one=identifier: admin.upload(one)["state"] == "terminated")
+            assert admin.upload(identifier)["pull"]["lastError"]["code"] == "revoked"
+        assert [len(page.requests) for page in pages[:2]] == [1, 1]
+        until(lambda: admin.upload(other)["state"] == "completed")
+
+
 def test_a_redirect_leads_nowhere_else(server, keys, origin):
     if server.allows_users:
         return

@@ -226,6 +226,18 @@ def test_a_length_that_is_declared_later_is_reserved(api, user):
     assert one.used == (100, 0, 100, 1)
 
 
+def test_what_came_before_a_limit_counts_with_the_next_append(api, user):
+    one = user()
+    url = one.created(None, headers={"Upload-Defer-Length": "1"})
+    assert api.patch(url, 0, bytes(60)).status_code == 204
+    assert one.used[:2] == (0, 1)
+    one.limit(storedBytes=100)
+    problem_of(api.patch(url, 60, bytes(41)), 403)
+    assert api.patch(url, 60, bytes(30)).status_code == 204
+    assert one.used[:2] == (90, 1)
+    problem_of(one.create(11), 403)
+
+
 def test_parts_are_not_counted_twice(api, user):
     one = user(storedBytes=100)
     urls = [one.created(50, headers={"Upload-Concat": "partial"}) for _ in range(2)]
@@ -249,10 +261,48 @@ def test_a_repeated_part_needs_quota_twice(api, user):
     assert api.patch(url, 0, bytes(50)).status_code == 204
     twice = {"Upload-Concat": f"final;{url} {url}"}
     assert problem_of(one.create(None, headers=twice), 403)
-    assert one.used == (50, 0, 50, 2)
+    assert one.used == (50, 0, 50, 1)
     one.limit(storedBytes=100)
     assert one.create(None, headers=twice).status_code == 201
-    assert one.used == (100, 0, 50, 3)
+    assert one.used == (100, 0, 50, 2)
+
+
+def test_parts_of_a_deleted_final_upload_count_until_they_end(api, user):
+    """They stay on the disk; nobody may fill it with them."""
+    one = user(storedBytes=120)
+    part = one.created(50, headers={"Upload-Concat": "partial"})
+    assert api.patch(part, 0, bytes(50)).status_code == 204
+    joined = {"Upload-Concat": f"final;{part}"}
+    for number in range(2, 5):
+        answer = one.create(None, headers=joined)
+        assert answer.status_code == 201, answer.text
+        assert one.used == (50, 0, 50, number)
+        media = upload_id(answer.headers["Location"])
+        assert api.delete(f"/v1/media/{media}").status_code == 204
+        assert one.used == (50, 0, 50, number)
+    first, second = (one.create(None, headers=joined) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert one.used[0] == 100
+    assert problem_of(one.create(21), 403)
+    # The part is on the disk beside the one that is left.
+    assert api.delete(f"/v1/media/{upload_id(first.headers['Location'])}").status_code == 204
+    assert one.used[0] == 100
+    assert api.terminate(part).status_code == 204
+    assert one.used[0] == 50
+    assert api.delete(f"/v1/media/{upload_id(second.headers['Location'])}").status_code == 204
+    assert one.used[0] == 0
+
+
+def test_final_uploads_that_a_quota_refuses_are_no_uploads_of_the_period(api, user):
+    one = user(storedBytes=99, periodUploads=2)
+    part = one.created(50, headers={"Upload-Concat": "partial"})
+    assert api.patch(part, 0, bytes(50)).status_code == 204
+    for _ in range(3):
+        answer = one.create(None, headers={"Upload-Concat": f"final;{part} {part}"})
+        assert "50 are needed" in problem_of(answer, 403)
+        assert one.used == (50, 0, 50, 1)
+    assert one.create(None, headers={"Upload-Concat": f"final;{part}"}).status_code == 201
+    assert one.used == (50, 0, 50, 2)
 
 
 def test_expired_uploads_release_quota(make_server):

@@ -8,6 +8,19 @@ extension PostgresState {
         error_message, next_attempt_at
         """
 
+    private static let jobColumns = """
+        \(columns), claim, is_claimed, (SELECT subject FROM upload WHERE id = upload_id) AS subject
+        """
+
+    /// The condition that a job is not of the users in an argument; for none, it costs nothing.
+    private static func isOfOthers(_ subjects: [String], _ argument: String) -> String {
+        subjects.isEmpty
+            ? "cardinality(\(argument)::text[]) = 0"
+            : "NOT EXISTS (SELECT FROM upload WHERE id = upload_id AND subject = ANY (\(argument)::text[]))"
+    }
+
+    private static func list(_ subjects: [String]) -> TextArray { TextArray(subjects) }
+
     package func insert(
         _ upload: Upload,
         consuming grant: Grant?,
@@ -33,7 +46,7 @@ extension PostgresState {
 
     package func pull(_ id: UploadID) async throws(UploadError) -> PullJob? {
         try await read { connection in
-            try connection.row("SELECT \(Self.columns), claim, is_claimed FROM pull WHERE upload_id = $1", [id.text])
+            try connection.row("SELECT \(Self.jobColumns) FROM pull WHERE upload_id = $1", [id.text])
                 .map(Self.job)
         }
     }
@@ -49,20 +62,23 @@ extension PostgresState {
         return job
     }
 
-    package func claimPulls(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [PullJob] {
-        guard try await nextPull().map({ $0 <= 0 }) ?? false else { return [] }
+    package func claimPulls(limit: Int, except subjects: [String], for duration: TimeInterval)
+        async throws(UploadError) -> [PullJob]
+    {
+        guard try await nextPull(except: subjects).map({ $0 <= 0 }) ?? false else { return [] }
         return try await write { connection in
             try connection.rows(
                 """
                 UPDATE pull SET claim = claim + 1, is_claimed = true,
                     next_attempt_at = \(Connection.now) + $2::bigint
                 WHERE upload_id = ANY (ARRAY(
-                    SELECT upload_id FROM pull WHERE next_attempt_at <= \(Connection.now)
+                    SELECT upload_id FROM pull
+                    WHERE next_attempt_at <= \(Connection.now) AND \(Self.isOfOthers(subjects, "$3"))
                     ORDER BY next_attempt_at, upload_id LIMIT $1 FOR UPDATE SKIP LOCKED
                 ))
-                RETURNING \(Self.columns), claim, is_claimed
+                RETURNING \(Self.jobColumns)
                 """,
-                [limit, Self.milliseconds(duration)]
+                [limit, Self.milliseconds(duration), Self.list(subjects)]
             ).map(Self.job).sorted { $0.uploadID.text < $1.uploadID.text }
         }
     }
@@ -85,13 +101,15 @@ extension PostgresState {
         }
     }
 
-    package func nextPull() async throws(UploadError) -> TimeInterval? {
+    package func nextPull(except subjects: [String]) async throws(UploadError) -> TimeInterval? {
         try await read { connection in
             try connection.row(
                 """
                 SELECT next_attempt_at - \(Connection.now) AS wait FROM pull
-                WHERE next_attempt_at IS NOT NULL ORDER BY next_attempt_at, upload_id LIMIT 1
-                """
+                WHERE next_attempt_at IS NOT NULL AND \(Self.isOfOthers(subjects, "$1"))
+                ORDER BY next_attempt_at, upload_id LIMIT 1
+                """,
+                [Self.list(subjects)]
             )?.integer("wait").map { Double($0) / 1000 }
         }
     }

@@ -233,9 +233,14 @@ extension PostgresState {
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
         try await write(holding: id) { connection in
-            guard let before = try connection.lock(id), before.isAlive, before.state == expected else { return false }
+            var found = try connection.lockWithParts(id)
+            guard let before = found.removeValue(forKey: id), before.isAlive, before.state == expected else {
+                return false
+            }
             connection.end(id, as: state, at: now)
-            let changes = Accounting.ending(before, received: received)
+            let parts = Array(found.values)
+            connection.hold(parts.filter(\.isReleased))
+            let changes = Accounting.ending(before, received: received, parts: parts)
             try connection.charge(changes, createdAt: before.createdAt, under: nil)
             try connection.insert([event])
             return true
@@ -333,6 +338,35 @@ extension Connection {
     }
 
     fileprivate func lock(_ id: UploadID) throws -> Upload? { try lock([id]).uploads[id] }
+
+    /// Locks an upload and, if it is a complete final upload, its parts.
+    ///
+    /// The parts of an upload never change, so they can be read before they are locked.
+    fileprivate func lockWithParts(_ id: UploadID) throws -> [UploadID: Upload] {
+        let found = try rows(
+            """
+            SELECT \(PostgresState.uploadColumns) FROM upload
+            WHERE id = ANY (ARRAY(
+                SELECT $1::text
+                UNION ALL
+                SELECT jsonb_array_elements_text(concatenation_parts::jsonb) FROM upload
+                WHERE id = $1 AND state = 'completed' AND concatenation_parts IS NOT NULL
+            ))
+            ORDER BY id FOR UPDATE
+            """,
+            [id.text]
+        ).map(Upload.init(row:))
+        return Dictionary(uniqueKeysWithValues: found.map { ($0.id, $0) })
+    }
+
+    /// Complete parts reserve their lengths again, except for the usage of their accounts.
+    fileprivate func hold(_ parts: [Upload]) {
+        if parts.isEmpty { return }
+        send(
+            "UPDATE upload SET reserved_bytes = length WHERE id = ANY ($1::text[])",
+            [TextArray(parts.map(\.id.text))]
+        )
+    }
 
     /// Records the use of a one-time grant; refuses with `UploadError.grantUsed`.
     fileprivate func use(_ grant: Grant, for id: UploadID) {

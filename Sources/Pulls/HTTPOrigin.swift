@@ -129,7 +129,7 @@ extension PullFailure {
     init(_ error: HTTPClientError) {
         switch error {
         case .badRequest: self.init("url_refused", error.message, .final)
-        case .refusedAddress: self.init("address_refused", error.message, .final)
+        case .refusedAddress: self.init(Self.refusedAddress, error.message, .final)
         case .tooManyRedirects: self.init("too_many_redirects", error.message, .final)
         case .unreachable, .proxy: self.init("unreachable", error.message)
         case .tls: self.init("tls", error.message)

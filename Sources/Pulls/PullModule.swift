@@ -40,6 +40,8 @@ package struct PullModule: GatewayModule {
             origin: settings.pullOrigin(usual, publicOnly: publicOnly, context.clock),
             sealer: PullSealer(master: context.master),
             limits: settings.pullLimits,
+            revoked: context.revoked,
+            endsWithKey: settings.uploads.revokeWithKey,
             tracer: context.tracer,
             observe: PullReport(context.metrics, context.logger).observe
         )

@@ -31,7 +31,7 @@ extension SQLiteState {
     package func pull(_ id: UploadID) async throws(UploadError) -> PullJob? {
         try await read { [self] database in
             guard
-                var job = try database.row("SELECT * FROM pull WHERE upload_id = ?", [id.text])
+                var job = try database.row("\(Self.pullJobs) WHERE upload_id = ?", [id.text])
                     .map(PullJob.init(row:))
             else { return nil }
             pullClaims.withLock { claims in
@@ -42,15 +42,19 @@ extension SQLiteState {
         }
     }
 
-    package func claimPulls(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [PullJob] {
+    package func claimPulls(limit: Int, except subjects: [String], for duration: TimeInterval)
+        async throws(UploadError) -> [PullJob]
+    {
         try await writeOnce { [self] database in
             let now = clock.now
             let due = try database.rows(
                 """
-                SELECT * FROM pull INDEXED BY pull_pending
-                WHERE next_attempt_at <= ? ORDER BY next_attempt_at, upload_id LIMIT ?
+                \(Self.pullJobs) INDEXED BY pull_pending
+                WHERE next_attempt_at <= ? \(Self.isOfOthers(subjects)) ORDER BY next_attempt_at, upload_id LIMIT ?
                 """,
-                [Milliseconds(now), limit + pullClaims.withLock { $0.count }]
+                SQLiteArguments(
+                    [Milliseconds(now)] + Self.list(subjects) + [limit + pullClaims.withLock { $0.count }]
+                )
             ).map(PullJob.init(row:))
             return pullClaims.withLock { claims in
                 due.filter { claims.end(of: $0.uploadID, at: now) == nil }.prefix(limit).map { job in
@@ -80,15 +84,32 @@ extension SQLiteState {
         }
     }
 
-    package func nextPull() async throws(UploadError) -> TimeInterval? {
+    /// The condition that a job is not of these users; its argument is `list`, if there are any.
+    private static func isOfOthers(_ subjects: [String]) -> String {
+        if subjects.isEmpty { return "" }
+        return """
+            AND NOT EXISTS (
+                SELECT 1 FROM upload WHERE id = upload_id AND subject IN (SELECT value FROM json_each(?))
+            )
+            """
+    }
+
+    private static func list(_ subjects: [String]) throws -> [(any DatabaseValueConvertible & Sendable)?] {
+        subjects.isEmpty ? [] : [try JSONText(subjects)]
+    }
+
+    private static let pullJobs =
+        "SELECT *, (SELECT subject FROM upload WHERE id = upload_id) AS subject FROM pull"
+
+    package func nextPull(except subjects: [String]) async throws(UploadError) -> TimeInterval? {
         try await read { [self] database in
             let now = clock.now
             let first = try database.rows(
                 """
-                SELECT * FROM pull INDEXED BY pull_pending
-                WHERE next_attempt_at IS NOT NULL ORDER BY next_attempt_at LIMIT ?
+                \(Self.pullJobs) INDEXED BY pull_pending
+                WHERE next_attempt_at IS NOT NULL \(Self.isOfOthers(subjects)) ORDER BY next_attempt_at LIMIT ?
                 """,
-                [1 + pullClaims.withLock { $0.count }]
+                SQLiteArguments(Self.list(subjects) + [1 + pullClaims.withLock { $0.count }])
             ).map(PullJob.init(row:))
             return first.compactMap { job in
                 job.nextAttemptAt.map { due in

@@ -229,7 +229,9 @@ extension SQLiteState {
         try await write(.reserve) { [usages, recording] database in
             guard let before = try database.upload(id), before.isAlive, before.state == expected else { return false }
             try database.end(id, as: state, at: now)
-            let changes = Accounting.ending(before, received: received)
+            let parts = before.state == .completed ? try database.parts(of: before) : []
+            try database.hold(parts.filter(\.isReleased))
+            let changes = Accounting.ending(before, received: received, parts: parts)
             try usages.charge(changes, createdAt: before.createdAt, under: nil, in: database)
             try recording.insert(event, in: database)
             return true
@@ -328,6 +330,21 @@ extension SQLiteState {
 extension Database {
     func upload(_ id: UploadID) throws -> Upload? {
         try row("SELECT * FROM upload WHERE id = ?", [id.text]).map(Upload.init(row:))
+    }
+
+    /// The parts of a final upload that exist, each once.
+    fileprivate func parts(of upload: Upload) throws -> [Upload] {
+        guard let parts = upload.concatenation?.parts else { return [] }
+        let list = try JSONText(parts.map(\.text))
+        return try rows("SELECT * FROM upload WHERE id IN (SELECT value FROM json_each(?))", [list])
+            .map(Upload.init(row:))
+    }
+
+    /// Complete parts reserve their lengths again, except for the usage of their accounts.
+    fileprivate func hold(_ parts: [Upload]) throws {
+        if parts.isEmpty { return }
+        let list = try JSONText(parts.map(\.id.text))
+        try run("UPDATE upload SET reserved_bytes = length WHERE id IN (SELECT value FROM json_each(?))", [list])
     }
 
     /// Records the use of a one-time grant.

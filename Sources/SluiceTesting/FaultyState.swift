@@ -192,9 +192,11 @@ package final class FaultyState: StateStore {
         return try await base.pull(id)
     }
 
-    package func claimPulls(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [PullJob] {
+    package func claimPulls(limit: Int, except subjects: [String], for duration: TimeInterval)
+        async throws(UploadError) -> [PullJob]
+    {
         try await plan.step(.claimPulls)
-        return try await base.claimPulls(limit: limit, for: duration)
+        return try await base.claimPulls(limit: limit, except: subjects, for: duration)
     }
 
     package func renewPulls(_ jobs: [PullJob], for duration: TimeInterval) async throws(UploadError) -> Set<UploadID> {
@@ -202,9 +204,9 @@ package final class FaultyState: StateStore {
         return try await base.renewPulls(jobs, for: duration)
     }
 
-    package func nextPull() async throws(UploadError) -> TimeInterval? {
+    package func nextPull(except subjects: [String]) async throws(UploadError) -> TimeInterval? {
         try await plan.step(.nextPull)
-        return try await base.nextPull()
+        return try await base.nextPull(except: subjects)
     }
 
     package func update(_ job: PullJob, _ next: PullJob.Next) async throws(UploadError) -> Bool {

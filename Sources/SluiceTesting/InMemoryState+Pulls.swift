@@ -14,11 +14,14 @@ extension InMemoryState {
         }
     }
 
-    package func claimPulls(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [PullJob] {
+    package func claimPulls(limit: Int, except subjects: [String], for duration: TimeInterval)
+        async throws(UploadError) -> [PullJob]
+    {
         let now = clock.now
         return tables.withLock { tables in
             let due = tables.pulls.values.filter { job in
-                job.nextAttemptAt.map { $0 <= now } ?? false && tables.pullClaims.end(of: job.uploadID, at: now) == nil
+                !job.isOf(subjects) && job.nextAttemptAt.map { $0 <= now } ?? false
+                    && tables.pullClaims.end(of: job.uploadID, at: now) == nil
             }
             let first = due.sorted { left, right in
                 (left.nextAttemptAt ?? now, left.uploadID.text) < (right.nextAttemptAt ?? now, right.uploadID.text)
@@ -43,10 +46,10 @@ extension InMemoryState {
         }
     }
 
-    package func nextPull() async throws(UploadError) -> TimeInterval? {
+    package func nextPull(except subjects: [String]) async throws(UploadError) -> TimeInterval? {
         let now = clock.now
         return tables.withLock { tables in
-            tables.pulls.values.compactMap { job in
+            tables.pulls.values.filter { !$0.isOf(subjects) }.compactMap { job in
                 job.nextAttemptAt.map { max($0, tables.pullClaims.end(of: job.uploadID, at: now) ?? $0) }
             }.min()?.timeIntervalSince(now)
         }
@@ -82,5 +85,11 @@ extension InMemoryState {
             tables.pulls[id]?.lastError = reason
             return true
         }
+    }
+}
+
+extension PullJob {
+    fileprivate func isOf(_ subjects: [String]) -> Bool {
+        subjects.contains { subject.isSameSubject(as: $0) }
     }
 }

@@ -145,8 +145,11 @@ extension InMemoryState {
     ) async throws(UploadError) -> Bool {
         try transaction { tables throws(UploadError) in
             guard let upload = tables.uploads[id], upload.isAlive, upload.state == expected else { return false }
-            let changes = Accounting.ending(upload, received: received)
+            let named = upload.state == .completed ? upload.concatenation?.parts ?? [] : []
+            let parts = Set(named).compactMap { tables.uploads[$0] }
+            let changes = Accounting.ending(upload, received: received, parts: parts)
             try tables.charge(changes, createdAt: upload.createdAt, under: nil)
+            for part in parts where part.isReleased { tables.uploads[part.id]?.reservedBytes = part.length ?? 0 }
             tables.end(upload, as: state, at: now)
             tables.add(event)
             return true

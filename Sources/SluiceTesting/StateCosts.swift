@@ -166,7 +166,13 @@ package enum StateCosts {
             try await store.insert(
                 pulled,
                 consuming: nil,
-                pulling: PullJob(uploadID: pulled.id, url: "u", sealed: "s", nextAttemptAt: now.addingTimeInterval(600))
+                pulling: PullJob(
+                    uploadID: pulled.id,
+                    subject: pulled.subject,
+                    url: "u",
+                    sealed: "s",
+                    nextAttemptAt: now.addingTimeInterval(600)
+                )
             )
         }
         try await measure("HEAD") {

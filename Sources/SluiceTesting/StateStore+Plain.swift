@@ -47,6 +47,16 @@ extension UploadRecords {
     }
 }
 
+extension PullRecords {
+    /// Like `claimPulls(limit:except:for:)`, for all users.
+    package func claimPulls(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [PullJob] {
+        try await claimPulls(limit: limit, except: [], for: duration)
+    }
+
+    /// Like `nextPull(except:)`, for all users.
+    package func nextPull() async throws(UploadError) -> TimeInterval? { try await nextPull(except: []) }
+}
+
 extension SpaceReservations {
     /// Like `setLength(of:to:updatedAt:under:)`, without limits.
     package func setLength(of id: UploadID, to length: Int64, updatedAt: Date) async throws(UploadError) -> Bool {

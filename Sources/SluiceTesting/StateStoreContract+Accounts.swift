@@ -173,6 +173,64 @@ extension StateStoreContract {
             _ = try await store.end(parts[0].id, as: .expired, at: start)
             try demand(await usage(store), is: usage(stored: 30, bytes: 20, uploads: 3))
         },
+        Contract("the end of a complete final upload makes its parts that still exist count again, each once") {
+            store in
+            func partial(_ seconds: TimeInterval, of subject: String) async throws -> Upload {
+                var part = Self.partial(seconds)
+                part.subject = subject
+                part.reservedBytes = 10
+                try await insert(part, into: store)
+                var done = completed(part)
+                done.length = 10
+                done.reservedBytes = 10
+                _ = try await store.complete(done, as: nil)
+                return part
+            }
+            func join(_ seconds: TimeInterval, _ parts: [Upload], reserving bytes: Int64 = 0) async throws -> UploadID {
+                var whole = final(seconds, of: parts)
+                whole.reservedBytes = bytes
+                try await insert(whole, into: store)
+                var done = completed(whole)
+                done.length = Int64(10 * parts.count)
+                done.reservedBytes = 0
+                _ = try await store.complete(done, as: media(of: done))
+                return whole.id
+            }
+            let parts = [try await partial(0, of: "alice"), try await partial(1, of: "alice")]
+            let other = try await partial(2, of: "bob")
+            let bob = Account(.subject, "bob")
+            let first = try await join(3, [parts[0], parts[1], parts[0], other])
+            try demand(await usage(store), is: usage(stored: 40, bytes: 20, uploads: 3))
+            try demand(await usage(store, bob), is: usage(bytes: 10, uploads: 1))
+            // It holds the bytes of a part a second time, because the first one still has them.
+            let second = try await join(4, [parts[0]], reserving: 10)
+            try demand(await usage(store), is: usage(stored: 50, bytes: 20, uploads: 4))
+            _ = try await store.end(parts[1].id, as: .terminated, at: start)
+            _ = try await store.end(first, as: .terminated, at: start)
+            try demand(await usage(store), is: usage(stored: 10, reserved: 10, bytes: 20, uploads: 4))
+            try demand(await usage(store, bob), is: usage(reserved: 10, bytes: 10, uploads: 1))
+            try demand(await store.upload(parts[0].id)?.reservedBytes, is: 10)
+            try demand(await store.upload(parts[1].id)?.reservedBytes, is: 0)
+            _ = try await store.end(second, as: .expired, at: start)
+            try demand(await usage(store), is: usage(reserved: 10, bytes: 20, uploads: 4))
+            // The next final upload takes them over again.
+            let third = try await join(5, [parts[0]])
+            try demand(await usage(store), is: usage(stored: 10, bytes: 20, uploads: 5))
+            _ = try await store.end(third, as: .terminated, at: start)
+            _ = try await store.end(parts[0].id, as: .expired, at: start)
+            _ = try await store.end(other.id, as: .expired, at: start)
+            try demand(await usage(store), is: usage(bytes: 20, uploads: 5))
+            try demand(await usage(store, bob), is: usage(bytes: 10, uploads: 1))
+        },
+        Contract("the end of a final upload that is still open changes nothing of its parts") { store in
+            var part = partial(0)
+            part.reservedBytes = 10
+            let whole = final(1, of: [part])
+            for upload in [part, whole] { try await insert(upload, into: store) }
+            _ = try await store.end(whole.id, as: .terminated, at: start)
+            try demand(await usage(store), is: usage(reserved: 10, open: 1, bytes: 10, uploads: 2))
+            try demand(await store.upload(part.id)?.reservedBytes, is: 10)
+        },
         Contract("each limit refuses what exceeds it, says what is left, and leaves no trace") { store in
             try await insert(counted(), into: store)
             let limits: [(QuotaRefusal.Measure, Int64, (inout Policy) -> Void)] = [

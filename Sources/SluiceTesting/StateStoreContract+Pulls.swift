@@ -6,6 +6,7 @@ extension StateStoreContract {
     static func pull(_ upload: Upload, at seconds: TimeInterval? = 0) -> PullJob {
         PullJob(
             uploadID: upload.id,
+            subject: upload.subject,
             url: "https://example.com/\(upload.id)",
             sealed: "sealed",
             contentTypes: ["video/*", "ü"],
@@ -107,6 +108,30 @@ extension StateStoreContract {
             try demand(Set(first.map(\.uploadID)), is: [uploads[2].id, uploads[3].id])
             try demand(await store.claimPulls(limit: 2, for: 3600).map(\.uploadID), is: [uploads[0].id])
             try demand(await store.claimPulls(limit: 2, for: 3600), is: [])
+        },
+        Contract("pulls of some users can be left for later, those of others and of none are claimed in order") {
+            store in
+            let subjects = ["anna", "anna", "bob", nil, "a\u{0301}", "\u{e1}", "anna"]
+            let uploads = subjects.enumerated().map { index, subject in
+                var upload = upload(Double(index), length: nil)
+                upload.subject = subject
+                return upload
+            }
+            for upload in uploads {
+                try await store.insert(upload, consuming: nil, pulling: pull(upload, at: 8))
+            }
+            let later = ["anna", "\u{e1}"]
+            let first = try await store.claimPulls(limit: 2, except: later, for: 3600)
+            try demand(first.map(\.uploadID), is: [uploads[2].id, uploads[3].id])
+            try demand(first.map(\.subject), is: ["bob", nil])
+            let second = try await store.claimPulls(limit: 9, except: later, for: 3600)
+            try demand(second.map(\.uploadID), is: [uploads[4].id])
+            try demand(await store.claimPulls(limit: 9, except: later, for: 3600), is: [])
+            try demand(await store.nextPull(except: later).map { $0 > 60 }, is: true)
+            try demand(await store.nextPull().map { $0 <= 0 }, is: true)
+            let others = ["anna", "bob", "a\u{0301}"]
+            try demand(await store.claimPulls(limit: 9, except: others, for: 3600).map(\.uploadID), is: [uploads[5].id])
+            try demand(await store.claimPulls(limit: 9, for: 3600).count, is: 3)
         },
         Contract("the end of an upload that was pulled is explained once, and only if it failed") { store in
             let reason = PullJob.Reason(code: "content_type_refused", message: "The content is text/html.")

@@ -164,6 +164,7 @@ extension PullJob {
         }
         self.init(
             uploadID: id,
+            subject: try row.optional("subject", of: table),
             url: try row.value("url", of: table),
             sealed: try row.value("sealed", of: table),
             contentTypes: try row.json("content_types", of: table),

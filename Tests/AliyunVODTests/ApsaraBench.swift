@@ -84,6 +84,7 @@ struct ApsaraBench {
             origin: NoOrigin(),
             sealer: sealer,
             limits: PullLimits(),
+            revoked: RevocationList(state: state, clock: clock),
             observe: { _ in }
         )
         pulls = ApsaraPulls(

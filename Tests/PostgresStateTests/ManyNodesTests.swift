@@ -328,6 +328,7 @@ struct ManyNodesTests {
             origin: origin,
             sealer: PullSealer(master: try #require(MasterSecret(bytes: [UInt8](repeating: 7, count: 32)))),
             limits: PullLimits(concurrency: 3, claim: claim),
+            revoked: RevocationList(state: node.faulty, clock: node.clock),
             observe: { _ in }
         )
     }

@@ -30,6 +30,7 @@ struct VODPullsTests {
                 origin: NoOrigin(),
                 sealer: sealer,
                 limits: PullLimits(),
+                revoked: RevocationList(state: base.state, clock: base.clock),
                 observe: { _ in }
             )
             let starter = PullStarter(pulls: service, sealer: sealer, addresses: .publicOnly())

@@ -45,7 +45,8 @@ struct PullServiceTests {
     private func pulls(
         _ origin: ScriptedOrigin,
         _ services: UploadServices? = nil,
-        limits: PullLimits = PullLimits(attempts: 3, retryDelay: 0.001)
+        limits: PullLimits = PullLimits(attempts: 3, retryDelay: 0.001),
+        endsWithKey: Bool = false
     ) -> PullService {
         PullService(
             uploads: (services ?? bench.services).uploads,
@@ -53,6 +54,8 @@ struct PullServiceTests {
             origin: origin,
             sealer: sealer,
             limits: limits,
+            revoked: RevocationList(state: bench.state, clock: bench.clock),
+            endsWithKey: endsWithKey,
             observe: events.observe
         )
     }
@@ -61,13 +64,16 @@ struct PullServiceTests {
         _ pulls: PullService,
         metadata: [String: String] = [:],
         contentTypes: [String] = [],
-        maximumBytes: Int64? = nil
+        maximumBytes: Int64? = nil,
+        reach: PullReach? = nil,
+        for subject: String? = "alice"
     ) async throws -> UploadID {
         let request = PullRequest(
             url: "https://example.com/file?key=secret",
             shown: "https://example.com/file",
             headers: [.init(name: "Authorization", value: "secret")],
-            metadata: metadata
+            metadata: metadata,
+            reach: reach
         )
         let new = NewUpload(
             dialect: "pull",
@@ -80,7 +86,9 @@ struct PullServiceTests {
                 contentTypes: contentTypes
             )
         )
-        return try await pulls.begin(new, under: bench.grant(maximumBytes: maximumBytes)).id
+        var grant = bench.grant(maximumBytes: maximumBytes)
+        grant.subject = subject
+        return try await pulls.begin(new, under: grant).id
     }
 
     /// Claims a due job, if there is one, and makes an attempt.
@@ -99,6 +107,61 @@ struct PullServiceTests {
         }
         Issue.record("does not end")
         throw CancellationError()
+    }
+
+    // MARK: Revocation
+
+    private func revokeAlice() async throws {
+        let now = bench.clock.now
+        let end = now.addingTimeInterval(1)
+        try await bench.state.insert(Revocation(subject: "alice", issuedBefore: end, createdAt: now))
+        bench.clock.advance(by: RevocationList.lifetime)
+    }
+
+    @Test("a pull of a user that is revoked reaches only public addresses", arguments: [PullReach.allowedRanges, nil])
+    func revoked(_ reach: PullReach?) async throws {
+        let origin = ScriptedOrigin(.init(bytes: Self.bytes, failures: [PullFailure("unreachable", "later")]))
+        let pulls = pulls(origin)
+        let id = try await begin(pulls, reach: reach)
+        await attempt(pulls)
+        try await revokeAlice()
+        #expect(try await !finish(id, pulls).isFailed)
+        #expect(origin.reaches == [reach, .publicOnly])
+        // What is asked for later is not concerned.
+        bench.clock.advance(by: 2)
+        _ = try await finish(begin(pulls, reach: reach), pulls)
+        #expect(origin.reaches.last == .some(reach))
+    }
+
+    @Test("a pull that a revocation keeps from its address fails as revoked, and so does every one if they end with it")
+    func endsRevoked() async throws {
+        let refusal = PullFailure(PullFailure.refusedAddress, "not public", .final)
+        for endsWithKey in [false, true] {
+            let origin = ScriptedOrigin(.init(bytes: Self.bytes, failures: [refusal]))
+            let pulls = pulls(origin, endsWithKey: endsWithKey)
+            let id = try await begin(pulls, reach: .allowedRanges)
+            try await revokeAlice()
+            let job = try await finish(id, pulls)
+            #expect(job.isFailed && job.lastError?.code == "revoked" && job.sealed.isEmpty)
+            #expect(try await bench.services.uploads.inspect(id).state == .terminated)
+            #expect(origin.requests.count == (endsWithKey ? 0 : 1))
+        }
+        let pulls = pulls(ScriptedOrigin(.init(failures: [refusal])))
+        bench.clock.advance(by: 2)
+        #expect(try await finish(begin(pulls), pulls).lastError?.code == PullFailure.refusedAddress)
+    }
+
+    @Test("a pull waits while the state does not say what is revoked")
+    func revocationsUnknown() async throws {
+        let origin = ScriptedOrigin(.init(bytes: Self.bytes))
+        let pulls = pulls(origin)
+        let id = try await begin(pulls)
+        bench.state.plan.fail(.key)
+        await attempt(pulls)
+        #expect(origin.requests.isEmpty)
+        #expect(try await pulls.job(of: id)?.lastError?.code == "storage_failure")
+        _ = try await finish(id, pulls)
+        #expect(origin.requests.count == 1)
     }
 
     // MARK: What comes
@@ -391,7 +454,7 @@ struct PullServiceTests {
         let origin = ScriptedOrigin(.init(bytes: Self.bytes))
         let pulls = pulls(origin, limits: PullLimits(concurrency: 3, retryDelay: 0.001))
         var ids: [UploadID] = []
-        for _ in 0..<20 { ids.append(try await begin(pulls)) }
+        for number in 0..<20 { ids.append(try await begin(pulls, for: number % 2 == 0 ? "alice" : "bob")) }
         let running = Task { await pulls.run() }
         for id in ids {
             while try await bench.services.uploads.inspect(id).state == .open { await Task.yield() }
@@ -400,6 +463,51 @@ struct PullServiceTests {
         running.cancel()
         await running.value
         #expect(origin.requests.count == 20)
+    }
+
+    @Test("a user whose pulls never end leaves a place to others, and pulls of no user take all places")
+    func shares() async throws {
+        let stalling = ScriptedOrigin(.init(bytes: Self.bytes, stalls: true))
+        let pulls = pulls(stalling, limits: PullLimits(concurrency: 3, retryDelay: 0.001))
+        var ids: [UploadID] = []
+        for _ in 0..<4 { ids.append(try await begin(pulls, for: "mallory")) }
+        let running = Task { await pulls.run() }
+        while pulls.runningCount < 2 { await Task.yield() }
+        // Later than all that mallory asked for.
+        bench.clock.advance(by: 1)
+        let other = try await begin(pulls, for: "bob")
+        while !pulls.isRunning(other) { await Task.yield() }
+        let waiting = ids.filter { !pulls.isRunning($0) }
+        #expect(waiting.count == 2)
+        for id in ids.filter(pulls.isRunning) {
+            try await bench.services.uploads.terminate(id)
+            pulls.cancel(id)
+        }
+        // Those that waited come next.
+        for id in waiting { while !pulls.isRunning(id) { await Task.yield() } }
+        for id in ids + [other] {
+            try? await bench.services.uploads.terminate(id)
+            pulls.cancel(id)
+        }
+        var own: [UploadID] = []
+        for _ in 0..<3 { own.append(try await begin(pulls, for: nil)) }
+        for id in own { while !pulls.isRunning(id) { await Task.yield() } }
+        running.cancel()
+        await running.value
+    }
+
+    @Test(
+        "as many pulls start as may be of one user, whoever they are of",
+        arguments: [
+            (4, [], 3, []), (4, ["a"], 2, []), (4, ["a", "b"], 2, []), (4, ["a", "a", "a"], 1, ["a"]),
+            (4, [nil, nil, nil], 1, []), (4, ["a", "a", "b", nil], 0, []), (1, [], 1, []), (1, ["a"], 0, ["a"]),
+            (2, ["a"], 1, ["a"]), (4, ["\u{e1}", "a\u{301}", "\u{e1}"], 1, []), (256, [], 255, []),
+        ]
+    )
+    func room(concurrency: Int, running: [String?], count: Int, full: [String]) {
+        let room = PullRoom(PullLimits(concurrency: concurrency), running: running)
+        #expect(room.count == count)
+        #expect(room.full == full)
     }
 
     // MARK: Crashes

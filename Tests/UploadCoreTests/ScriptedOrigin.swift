@@ -21,6 +21,8 @@ final class ScriptedOrigin: PullOrigin {
         var largestPart = Int.max
         /// The ranges that were requested.
         var requests: [OriginRest?] = []
+        /// Where the requests might connect to.
+        var reaches: [PullReach?] = []
         /// Called before the n-th response, counted from 1.
         var before: (@Sendable (Int, inout Script) -> Void)?
         /// Sends nothing until it is interrupted.
@@ -32,10 +34,12 @@ final class ScriptedOrigin: PullOrigin {
     init(_ script: Script) { self.script = Mutex(script) }
 
     var requests: [OriginRest?] { script.withLock { $0.requests } }
+    var reaches: [PullReach?] { script.withLock { $0.reaches } }
 
     func open(_ request: PullRequest, rest: OriginRest?) async throws(PullFailure) -> OriginResponse {
         let (now, number) = script.withLock { script in
             script.requests.append(rest)
+            script.reaches.append(request.reach)
             let number = script.requests.count
             script.before?(number, &script)
             return (script, number)

@@ -200,10 +200,19 @@ extension UploadLedger {
     func reserve(_ length: Int64, heldBy parts: some Sequence<Upload>, for upload: Upload)
         async throws(UploadError) -> Upload
     {
-        let held = parts.reduce(Int64(0)) { $0.adding($1.reservedBytes) }
-        let missing = max(0, length - held)
+        let missing = Self.missing(length, heldBy: parts)
         if missing == upload.reservedBytes { return upload }
         let effectiveLimits = try await effectiveLimits(for: upload.accounts)
         return try await reserve(missing, for: upload, under: effectiveLimits, isWhole: true)
+    }
+
+    /// Bytes of a final upload that its parts do not hold.
+    ///
+    /// - Parameters:
+    ///   - length: Its length.
+    ///   - parts: Each part once.
+    /// - Returns: What the final upload must reserve itself.
+    static func missing(_ length: Int64, heldBy parts: some Sequence<Upload>) -> Int64 {
+        max(0, length - parts.reduce(Int64(0)) { $0.adding($1.reservedBytes) })
     }
 }

@@ -1,15 +1,20 @@
 internal import UploadModel
 
 extension UploadLifecycle {
-    /// The length of a final upload, from its parts.
+    /// The length of a new final upload, from its parts, and what it must reserve when it is created.
+    ///
+    /// One whose parts are complete is joined at once; it reserves then what it needs, so that a quota refuses it before
+    /// there is anything to count. Others reserve when their last part is complete.
     ///
     /// - Parameters:
     ///   - parts: The parts in order.
     ///   - subject: Whose the final upload is; `nil` if it is of no user, and may have parts of any.
-    /// - Returns: The length in bytes; `nil` if a part has no length yet.
+    /// - Returns: The length in bytes, `nil` if a part has no length yet; and the bytes that its parts do not hold.
     /// - Throws: `.invalidRequest` if a part is not a partial upload, `.forbidden` if it is of another user, whose bytes the
     ///   URL of a part does not let read, `.notFound`, `.gone`, `.tooLarge`.
-    func lengthOfFinal(_ parts: [UploadID], for subject: String?) async throws(UploadError) -> Int64? {
+    func sizeOfFinal(_ parts: [UploadID], for subject: String?)
+        async throws(UploadError) -> (length: Int64?, reserved: Int64)
+    {
         guard !parts.isEmpty else {
             throw UploadError(.invalidRequest, "A final upload needs at least one partial upload.")
         }
@@ -31,7 +36,9 @@ extension UploadLifecycle {
                 throw UploadError(.gone, "Part \(index + 1) of the final upload has expired or was terminated.")
             }
         }
-        return try ledger.totalLength(of: parts.map { known[$0]?.length })
+        let length = try ledger.totalLength(of: parts.map { known[$0]?.length })
+        guard let length, known.values.allSatisfy({ $0.state == .completed }) else { return (length, 0) }
+        return (length, UploadLedger.missing(length, heldBy: known.values))
     }
 
     /// Joins the parts of an open final upload if all are complete; resumes where a crash interrupted it.

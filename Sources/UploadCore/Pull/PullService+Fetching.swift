@@ -60,7 +60,8 @@ extension PullService {
     /// Makes one request and stores its content.
     ///
     /// - Returns: Whether the upload is complete.
-    private func step(_ job: inout PullJob, _ upload: Upload, _ request: PullRequest) async throws(End) -> Bool {
+    private func step(_ job: inout PullJob, _ upload: Upload, _ wanted: PullRequest) async throws(End) -> Bool {
+        let request = try await allowed(wanted, for: upload)
         let rest: OriginRest? =
             if upload.offset > 0, let validator = job.validator {
                 OriginRest(offset: upload.offset, validator: validator)
@@ -73,7 +74,8 @@ extension PullService {
         do throws(PullFailure) {
             response = try await origin.open(request, rest: rest)
         } catch {
-            throw .failure(error)
+            let isRevoked = request != wanted && error.reason.code == PullFailure.refusedAddress
+            throw .failure(isRevoked ? Self.revoked : error)
         }
         switch response {
         case .nothing(let total):
@@ -92,6 +94,20 @@ extension PullService {
             let upload = try await beginAnew(content, &job, upload, request)
             return try await store(content, &job, upload, request, isLast: true)
         }
+    }
+
+    /// The request as it may be made now.
+    ///
+    /// A key or user that is revoked makes the gateway connect to nothing inside any more.
+    private func allowed(_ request: PullRequest, for upload: Upload) async throws(End) -> PullRequest {
+        let isRevoked = try await core { () throws(UploadError) in
+            try await revoked.isRevoked(issuer: upload.issuer, subject: upload.subject, issuedAt: upload.createdAt)
+        }
+        guard isRevoked else { return request }
+        if endsWithKey { throw .failure(Self.revoked) }
+        var request = request
+        request.reach = .publicOnly
+        return request
     }
 
     /// Prepares the upload for the first byte of a content.
@@ -213,6 +229,11 @@ extension PullService {
         PullFailure("content_too_large", "the content has more than \(limit) bytes", .final)
     }
 
+    private static let revoked = PullFailure(
+        "revoked",
+        "the API key or token that asked for it was revoked; pull it again",
+        .final
+    )
     private static let changed = PullJob.Reason(
         code: "content_changed",
         message: "the content has changed since part of it was fetched; the pull starts again"

@@ -7,6 +7,8 @@ package import UploadModel
 /// The limits of `PullService`.
 package struct PullLimits: Sendable, Equatable {
     /// Number of concurrent pulls; at least 1.
+    ///
+    /// One user has at most all but one of them, if there are several.
     package var concurrency: Int
     /// Failures in a row without progress after which a pull is given up; at least 1.
     package var attempts: Int
@@ -68,6 +70,8 @@ package final class PullService: Sendable {
     let origin: any PullOrigin
     let sealer: PullSealer
     let limits: PullLimits
+    let revoked: RevocationList
+    let endsWithKey: Bool
     let observe: @Sendable (PullEvent) -> Void
     private let tracer: (any SpanRecorder)?
     private struct Attempt {
@@ -81,14 +85,25 @@ package final class PullService: Sendable {
     private let wakeUps: AsyncStream<Void>
     private let wakeUp: AsyncStream<Void>.Continuation
 
-    /// Creates the service; `observe` is called on any thread and must return quickly; `tracer` begins a trace for each
-    /// attempt.
+    /// - Parameters:
+    ///   - uploads: Appends the bytes.
+    ///   - pulls: The jobs.
+    ///   - origin: Fetches.
+    ///   - sealer: Decrypts the requests.
+    ///   - limits: See `PullLimits`.
+    ///   - revoked: Is asked before each request for the key and the user that admitted the upload; a pull of a revoked
+    ///     one reaches only public addresses.
+    ///   - endsWithKey: Whether such a pull ends instead, as upload URLs do (`uploads.revokeWithKey`).
+    ///   - tracer: Begins a trace for each attempt.
+    ///   - observe: Called on any thread; must return quickly.
     package init(
         uploads: UploadService,
         pulls: any PullRecords,
         origin: any PullOrigin,
         sealer: PullSealer,
         limits: PullLimits,
+        revoked: RevocationList,
+        endsWithKey: Bool = false,
         tracer: (any SpanRecorder)? = nil,
         observe: @escaping @Sendable (PullEvent) -> Void
     ) {
@@ -97,6 +112,8 @@ package final class PullService: Sendable {
         self.origin = origin
         self.sealer = sealer
         self.limits = limits
+        self.revoked = revoked
+        self.endsWithKey = endsWithKey
         self.observe = observe
         self.tracer = tracer
         (wakeUps, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -148,20 +165,24 @@ package final class PullService: Sendable {
         }
     }
 
-    /// Starts jobs that are due, up to the concurrency limit.
+    /// Starts jobs that are due, up to the concurrency limit and the share of each user.
     ///
     /// - Returns: Seconds until the next job is due.
     private func startDue(_ group: inout DiscardingTaskGroup) async -> TimeInterval {
-        let room = limits.concurrency - running.withLock { $0.count }
-        // When a pull ends, the loop is woken.
-        if room <= 0 { return Self.longestWait }
         do throws(UploadError) {
-            let claimEnd = ContinuousClock.now + .seconds(limits.claim)
-            let jobs = try await pulls.claimPulls(limit: room, for: limits.claim)
-            for job in jobs { start(job, until: claimEnd, &group) }
-            if jobs.count == room { return Self.longestWait }
-            let next = try await pulls.nextPull() ?? Self.longestWait
-            return min(Self.longestWait, max(Self.shortestWait, next))
+            while !Task.isCancelled {
+                let room = running.withLock { PullRoom(limits, running: $0.values.map(\.job.subject)) }
+                // When a pull ends, the loop is woken.
+                if room.count == 0 { return Self.longestWait }
+                let claimEnd = ContinuousClock.now + .seconds(limits.claim)
+                let jobs = try await pulls.claimPulls(limit: room.count, except: room.full, for: limits.claim)
+                for job in jobs { start(job, until: claimEnd, &group) }
+                if jobs.count == room.count { continue }
+                let full = running.withLock { PullRoom(limits, running: $0.values.map(\.job.subject)) }.full
+                let next = try await pulls.nextPull(except: full) ?? Self.longestWait
+                return min(Self.longestWait, max(Self.shortestWait, next))
+            }
+            return Self.longestWait
         } catch {
             uploads.context.report(error, of: nil)
             return Self.longestWait
@@ -228,5 +249,29 @@ package final class PullService: Sendable {
         let scope = tracer.scope(continuing: nil)
         await TraceScope.$current.withValue(scope) { await attempt(job) }
         scope.end("pull", .work, [FinishedSpan.Attribute("sluice.upload.id", job.uploadID.text)])
+    }
+}
+
+/// How many pulls may start next, and whose may not.
+///
+/// An origin that sends just fast enough occupies its place for weeks. So no user has all places, whichever dialects their
+/// pulls come from. Pulls of no user are the app's own.
+struct PullRoom {
+    /// As many as may start whosever they are, except of `full`; 0 if there is no place.
+    let count: Int
+    /// Users that have their share.
+    let full: [String]
+
+    /// - Parameters:
+    ///   - limits: The number of all places.
+    ///   - running: The users of the running pulls, each as often as they have one.
+    init(_ limits: PullLimits, running: [String?]) {
+        let most = max(1, limits.concurrency - 1)
+        var counts: [SubjectName: Int] = [:]
+        for subject in running { if let subject { counts[SubjectName(subject), default: 0] += 1 } }
+        full = counts.filter { $0.value >= most }.keys.map(\.text)
+        // All that start next may be of the user who has most already.
+        let left = most - (counts.values.filter { $0 < most }.max() ?? 0)
+        count = max(0, min(limits.concurrency - running.count, left))
     }
 }

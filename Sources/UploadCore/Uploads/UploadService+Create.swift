@@ -65,7 +65,7 @@ extension UploadService {
         _ effectiveLimits: EffectiveLimits
     ) async throws(UploadError) -> Upload {
         let most = [grant.maximumBytes, effectiveLimits.uploadBytes].compactMap { $0 }.min()
-        let length = try await checkedLength(of: new, under: grant, limit: most)
+        let (length, reserved) = try await checkedLength(of: new, under: grant, limit: most)
         let metadata = try checkedMetadata(of: new, under: grant, effectiveLimits)
         var attributes = new.object?.attributes
         attributes?.agree(with: grant.metadata)
@@ -74,7 +74,6 @@ extension UploadService {
             for policy in effectiveLimits.policies.values { try policy.check(fileNames: object.fileNames) }
         }
         let now = self.now
-        let isFinal = new.concatenation?.parts != nil
         return Upload(
             id: new.id ?? UploadID.generate(at: now),
             key: new.object?.name.key,
@@ -87,7 +86,7 @@ extension UploadService {
             issuer: grant.issuer,
             length: length,
             maximumBytes: most,
-            reservedBytes: isFinal ? 0 : length ?? 0,
+            reservedBytes: reserved,
             completesWhenFull: new.completesWhenFull,
             metadata: metadata,
             concatenation: new.concatenation,
@@ -179,24 +178,25 @@ extension UploadService {
         }
     }
 
+    /// - Returns: The length of a new upload, if it is known, and the bytes to reserve when it is created.
     private func checkedLength(
         of new: NewUpload,
         under grant: Grant,
         limit: Int64?
-    ) async throws(UploadError) -> Int64? {
+    ) async throws(UploadError) -> (length: Int64?, reserved: Int64) {
         if let dialect = grant.dialect, dialect != new.dialect {
             throw UploadError(
                 .forbidden(scope: nil),
                 "This credential is for \(dialect) uploads, not for \(new.dialect)."
             )
         }
-        var length = new.length
+        var (length, reserved) = (new.length, new.length ?? 0)
         if let parts = new.concatenation?.parts {
-            length = try await lifecycle.lengthOfFinal(parts, for: grant.subject)
+            (length, reserved) = try await lifecycle.sizeOfFinal(parts, for: grant.subject)
         }
-        guard let length else { return nil }
+        guard let length else { return (nil, 0) }
         try ledger.check(length: length, limit: min(context.limits.maximumBytes, limit ?? .max))
-        return length
+        return (length, reserved)
     }
 
     private func checkedMetadata(

@@ -77,6 +77,9 @@ package struct PullFailure: Error, Equatable, Sendable {
         case none
     }
 
+    /// The code of a failure whose cause is an address to which the pull may not connect.
+    package static let refusedAddress = "address_refused"
+
     package var reason: PullJob.Reason
     package var consequence: Consequence
 

@@ -8,18 +8,20 @@ package protocol PullRecords: Sendable {
     ///
     /// - Parameters:
     ///   - limit: Maximum number of jobs.
+    ///   - subjects: Users whose jobs are left for later.
     ///   - duration: Seconds that the claim lasts; a longer job must renew it.
     /// - Returns: The claimed jobs, each with its own claim.
     /// - Throws: `.storageFull`, `.storageFailure`.
-    func claimPulls(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [PullJob]
+    func claimPulls(limit: Int, except subjects: [String], for duration: TimeInterval)
+        async throws(UploadError) -> [PullJob]
 
     /// Extends claims to `duration` seconds from now.
     ///
     /// - Returns: The claims that are still held; the other jobs are over, or another process has claimed them.
     func renewPulls(_ jobs: [PullJob], for duration: TimeInterval) async throws(UploadError) -> Set<UploadID>
 
-    /// Seconds until a job can be claimed, because it is due or its claim expires, or `nil`.
-    func nextPull() async throws(UploadError) -> TimeInterval?
+    /// Seconds until a job can be claimed, because it is due or its claim expires, or `nil`; without those of `subjects`.
+    func nextPull(except subjects: [String]) async throws(UploadError) -> TimeInterval?
 
     /// Records the state of a job and what comes next; the job's own `nextAttemptAt` is ignored.
     ///

@@ -5,6 +5,8 @@ package import Foundation
 /// It is a row of the state, so it continues after the process ends for any reason.
 package struct PullJob: Sendable, Equatable {
     package let uploadID: UploadID
+    /// Whose the upload is; not stored here, but read with its record.
+    package let subject: String?
     /// The URL of the bytes, without user, password and query; for people.
     ///
     /// Stored only in the sealed request; `PullService.job(of:)` fills it in while the job is running.
@@ -59,6 +61,7 @@ package struct PullJob: Sendable, Equatable {
 
     package init(
         uploadID: UploadID,
+        subject: String?,
         url: String,
         sealed: String,
         contentTypes: [String] = [],
@@ -72,6 +75,7 @@ package struct PullJob: Sendable, Equatable {
         lastError: Reason? = nil
     ) {
         self.uploadID = uploadID
+        self.subject = subject
         self.url = url
         self.sealed = sealed
         self.contentTypes = contentTypes
@@ -105,6 +109,7 @@ package struct NewPull: Sendable, Equatable {
     package func job(for upload: Upload) -> PullJob {
         PullJob(
             uploadID: upload.id,
+            subject: upload.subject,
             url: url,
             sealed: sealed,
             contentTypes: contentTypes,

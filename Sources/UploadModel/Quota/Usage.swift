@@ -149,13 +149,14 @@ package enum Accounting {
 
     /// An open upload that is now complete.
     ///
-    /// A partial upload keeps its reservation until it ends, or until a final upload made of it is complete.
+    /// A partial upload keeps its reservation until it ends, or until a final upload made of it is complete; see
+    /// `ending` for what happens when that one ends first.
     ///
     /// - Parameters:
     ///   - upload: As recorded before.
     ///   - size: Size in bytes.
     ///   - parts: The parts of a final upload, each once.
-    ///   - replaced: The completed upload that it replaces, which ends.
+    ///   - replaced: The completed upload that it replaces, which ends. It is an object, and so has no parts.
     /// - Returns: The changes, including what the accounts of the parts and of the replaced upload get back.
     package static func completing(
         _ upload: Upload,
@@ -178,17 +179,22 @@ package enum Accounting {
             release.reservedBytes = -part.reservedBytes
             all.merge(changes(of: part, release), uniquingKeysWith: +)
         }
-        if let replaced { all.merge(ending(replaced, received: 0), uniquingKeysWith: +) }
+        if let replaced { all.merge(ending(replaced, received: 0, parts: []), uniquingKeysWith: +) }
         return all
     }
 
     /// An upload that ends as terminated or expired.
     ///
+    /// The parts of a complete final upload stay on the disk when it ends, and nothing counts them any more: those for
+    /// which `Upload.isReleased` holds must reserve their lengths again, in the same transaction.
+    ///
     /// - Parameters:
     ///   - upload: As recorded before: open or completed.
     ///   - received: Bytes that it received; they were sent, so the period still counts them.
-    /// - Returns: What its accounts get back.
-    package static func ending(_ upload: Upload, received: Int64) -> Changes {
+    ///   - parts: The parts of a complete final upload as recorded before, each once; those of others hold their bytes
+    ///     anyway.
+    /// - Returns: What its accounts get back, and what the accounts of its parts hold again: never more in all.
+    package static func ending(_ upload: Upload, received: Int64, parts: [Upload]) -> Changes {
         var change = UsageChange()
         change.reservedBytes = -upload.reservedBytes
         if upload.state == .open {
@@ -197,7 +203,13 @@ package enum Accounting {
         } else if upload.concatenation?.role != .partial {
             change.storedBytes = -(upload.length ?? 0)
         }
-        return changes(of: upload, change)
+        var all = changes(of: upload, change)
+        for part in parts where part.isReleased {
+            var hold = UsageChange()
+            hold.reservedBytes = part.length ?? 0
+            all.merge(changes(of: part, hold), uniquingKeysWith: +)
+        }
+        return all
     }
 
     /// The accounts that any of the steps changes.
@@ -213,6 +225,9 @@ package enum Accounting {
 }
 
 extension Upload {
+    /// Whether it is a complete part whose bytes are counted, if at all, only as those of final uploads.
+    package var isReleased: Bool { concatenation?.role == .partial && state == .completed && reservedBytes == 0 }
+
     /// Whether clients send its bytes; those of a final upload were already sent.
     fileprivate var isSent: Bool { concatenation?.parts == nil }
 }
