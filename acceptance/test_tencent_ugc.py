@@ -522,6 +522,25 @@ def test_the_pair_of_a_limited_key_signs_for_its_user_only(gateway):
     assert statuses == [201, 403, 403]
 
 
+def test_certificates_end_with_the_key(gateway):
+    admin = API(gateway.url, gateway.admin_key)
+    end = int(time.time()) + 101
+    key = admin.post("/v1/keys", {"name": "brief", "scopes": ["mint"], "expiresIn": 100}).json()
+    secret_id, secret = gateway.pair(key["id"])
+    minted = signer(gateway, key["secret"])()
+    made = encoded(own(gateway, secretId=secret_id, sluiceSubject="dora")[0], secret)
+    assert int(parameters(minted).split("sluiceUntil=")[1].split("&")[0]) <= end
+    for signature in [minted, made]:
+        client = VodJS(gateway, lambda signature=signature: signature)
+        session = client.apply(announced(1))["vodSessionKey"]
+        assert client.applied["tempCertificate"]["expiredTime"] <= end
+        assert client.apply({"vodSessionKey": session})["tempCertificate"]["expiredTime"] <= end
+    # What a key without an end signs has the certificate of the settings.
+    client = VodJS(gateway, signer(gateway))
+    client.apply(announced(1))
+    assert client.applied["tempCertificate"]["expiredTime"] > end + 7000
+
+
 # Limits
 
 

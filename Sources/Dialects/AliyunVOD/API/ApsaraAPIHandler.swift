@@ -144,7 +144,7 @@ struct ApsaraLinks: Sendable {
                 id: media.right,
                 issuer: caller.issuer,
                 subject: media.subject,
-                expiresAt: caller.lastExpiry(now.addingTimeInterval(Double(seconds))),
+                expiresAt: caller.lastExpiry(now.addingTimeInterval(Double(seconds)), at: now),
                 issuedAt: now
             )
             // Keys and ids are short, so the grant fits into a token.

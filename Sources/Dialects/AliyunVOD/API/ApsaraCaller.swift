@@ -71,9 +71,12 @@ struct ApsaraCaller: Sendable {
         return key.refusal(minting: MintedRights(subject: subject, reach: place.reach(application))) == nil
     }
 
-    /// The earlier of a time and the expiry of the key that calls.
-    func lastExpiry(_ time: Date) -> Date {
-        if case .key(let key) = identity { key.lastExpiry(time) } else { time }
+    /// The earlier of a time and the end of what the caller is handed: that of its session, or as `APIKey.lastExpiry`.
+    func lastExpiry(_ time: Date, at now: Date) -> Date {
+        switch identity {
+        case .key(let key): key.lastExpiry(time, at: now)
+        case .session(let grant): min(time, grant.upload.expiresAt)
+        }
     }
 
     /// The least of the caller's own limit and another one, in bytes.

@@ -109,7 +109,7 @@ struct ApsaraUploads: Sendable {
 
     private func issue(_ media: ApsaraMedia, by caller: ApsaraCaller) throws(AliyunCallFailure) -> Issued {
         let now = clock.now
-        let end = caller.lastExpiry(now.addingTimeInterval(Double(place.authSeconds)))
+        let end = caller.lastExpiry(now.addingTimeInterval(Double(place.authSeconds)), at: now)
         let grant = ObjectGrant(
             upload: grant(for: media, by: caller, until: end),
             bucket: media.bucket,

@@ -214,7 +214,8 @@ struct VODActions: Sendable {
             issuer: caller.key?.id,
             maximumBytes: nil,
             contentTypes: [],
-            serverLimits: caller.limits
+            serverLimits: caller.limits,
+            lastExpiry: caller.key?.end(ofMintedAt: uploads.clock.now)
         )
     }
 

@@ -246,7 +246,7 @@ struct VODUploads: Sendable {
     private func applied(_ session: VODSession, by signer: VODSigner, at now: Date) throws -> Applied {
         // Nothing can be sent after the session, when nothing would remove it.
         let seconds = min(now.unixSeconds + place.certificateSeconds, session.validUntil)
-        let end = Date(timeIntervalSince1970: Double(seconds))
+        let end = min(Date(timeIntervalSince1970: Double(seconds)), signer.lastExpiry ?? .distantFuture)
         var upload = signer.grant(for: session.fileID, turn: session.turn, until: end)
         // What was announced is what may be sent; a client that announced nothing has the limit of its signature.
         if let largest = session.files.map({ $0.size ?? .max }).max(), largest < .max {
