@@ -137,7 +137,7 @@ struct VODPulls: Sendable {
             return try await finish(found, failure: nil)
         }
         if let object = try await uploads.objects.object(ObjectName(bucket: task.bucket, key: task.video.key)) {
-            if let media = VODMedia(task.session, size: object.size, md5: object.md5) {
+            if let media = VODMedia(task.session, size: object.size, md5: object.md5, contentID: object.id.text) {
                 _ = try await library.insert(media)
             }
             return try await finish(found, failure: nil)

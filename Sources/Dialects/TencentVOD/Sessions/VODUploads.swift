@@ -373,7 +373,11 @@ struct VODUploads: Sendable {
         else { throw VODFailure(.incomplete, "the video has not arrived completely; upload it and commit again") }
         // Before the media: it is delivered only once that is there, and a repeated commit would not record it.
         try await events.record(.uploaded, of: media.fileID, in: media.owner.application)
-        if try await library.insert(media) { return media }
+        if try await library.insert(media) {
+            // Who may write to the bucket may have replaced a file before this media could be found.
+            guard let found = try await library.media(media.fileID, of: media.owner.application) else { return media }
+            return try await library.settled(found, telling: events)?.content ?? media
+        }
         // Another commit of this session was faster.
         guard let known = try await self.media(session.fileID, of: signer) else {
             throw VODFailure(.noMedia, "this media was deleted")
@@ -381,22 +385,9 @@ struct VODUploads: Sendable {
         return known.content
     }
 
-    /// The media of a session; the size of a playlist is that of all its files ("MediaMetaData", VOD documentation).
     private func media(_ session: VODSession, _ video: Media) async throws -> VODMedia? {
-        guard let directory = session.segments else { return VODMedia(session, size: video.size, md5: video.md5) }
-        var size: Int64 = 0
-        var count = 0
-        var last: String?
-        while true {
-            let query = ObjectQuery(bucket: directory.bucket, prefix: directory.key, after: last, limit: 500)
-            let page = try await objects.objects(query)
-            for object in page where object.key != session.cover?.key {
-                size += object.size
-                count += 1
-            }
-            last = page.last?.key
-            if page.count < 500 { return VODMedia(session, size: size, md5: count == 1 ? video.md5 : nil) }
-        }
+        let content = try await library.content(video, with: session.segments, without: session.cover?.key)
+        return VODMedia(session, size: content.size, md5: content.md5, contentID: content.id)
     }
 
     private func replaceCover(of id: String, with session: VODSession, by signer: VODSigner) async throws -> VODMedia {
