@@ -48,9 +48,7 @@ struct VODPulls: Sendable {
         guard let pulls = starter.pulls else {
             throw VODFailure(.notServed, "pulling is disabled on this server (pull.enabled)")
         }
-        guard uploads.limiter.admits(signer.rateName, at: clock.now) else {
-            throw VODFailure(.tooManyRequests, "too many uploads begin at once; try again in a second")
-        }
+        try uploads.checkRate(of: signer)
         let session = try await uploads.newSession(.media(file, cover: nil), region: nil, by: signer, at: clock.now)
         guard let video = session.video else { throw VODFailure.invalid("there is no media") }
         try await uploads.admit(video, of: session, by: signer)

@@ -98,6 +98,9 @@ struct VODSession: Sendable, Equatable, Codable {
     /// The names of the objects of its files.
     var objectNames: [ObjectName] { files.map { ObjectName(bucket: bucket, key: $0.key) } }
 
+    /// The user for whom it counts until it is committed; `nil` for none, and for what an app's server sends.
+    var user: String? { source == .client ? owner.subject.map { "\(owner.application) \($0)" } : nil }
+
     /// The id of the media that a commit makes or changes.
     var mediaID: String { replacing ?? fileID }
 }

@@ -113,7 +113,9 @@ struct VODSignatureCheck: Sendable {
 
     /// Verifies a signature ("Signature for Upload from Client", VOD documentation).
     ///
-    /// - Throws: `VODFailure`; `UploadError` if the state does not respond.
+    /// The call then counts for its key and user.
+    ///
+    /// - Throws: `VODFailure`; `UploadError`, `.tooManyRequests` if key or user have sent too many calls.
     func verify(_ signature: String, at now: Date) async throws -> VODSigner {
         let parsed = try Self.checked { () throws(SignatureFailure) in try TencentUploadSignature.parse(signature) }
         guard let secretID = parsed["secretId"] else { throw Self.failure(.missingParameter("secretId")) }
@@ -174,7 +176,7 @@ struct VODSignatureCheck: Sendable {
         if try await revoked.isRevoked(issuer: signer.issuer, subject: subject, issuedAt: signer.signedAt) {
             throw VODFailure(.invalidSignature, "invalid signature: it was revoked")
         }
-        RequestMeter.note(key: signer.issuer, subject: subject)
+        try RequestMeter.identify(key: signer.issuer, subject: subject)
         return signer
     }
 

@@ -86,17 +86,17 @@ struct VODUploads: Sendable {
     /// - Returns: The session and its credentials.
     /// - Throws: `VODFailure`; `UploadError` if state or storage do not respond.
     func begin(_ request: VODRequest, region: String?, by signer: VODSigner) async throws -> Applied {
-        guard limiter.admits(signer.rateName, at: clock.now) else {
-            throw VODFailure(.tooManyRequests, "too many uploads begin at once; try again in a second")
-        }
+        try checkRate(of: signer)
         let now = clock.now
         if signer.isOneTime, try await records.record(Self.signatureKind, signer.id) != nil { throw Self.used }
         var session = try await newSession(request, region: region, by: signer, at: now)
         for file in session.files { try await admit(file, of: session, by: signer) }
         try await prepareBucket()
         while true {
+            try await count(session, at: now)
             let record = CodedRecord(VODSession.kind, session.fileID, session, at: now, until: end(of: session))
             if try await records.insert(record.record, at: now) { break }
+            try await discount(session)
             // The same millisecond and the same six digits.
             session = try await newSession(request, region: region, by: signer, at: now)
         }
@@ -105,6 +105,7 @@ struct VODUploads: Sendable {
             try await use(signer, for: session.fileID)
         } catch {
             _ = try? await records.removeRecord(VODSession.kind, session.fileID)
+            try? await discount(session)
             throw error
         }
         return try applied(session, by: signer, at: now)
@@ -323,6 +324,8 @@ struct VODUploads: Sendable {
             guard try await records.replace(found.replaced(by: session, until: end(of: session)).record) else {
                 continue
             }
+            // If this fails, the session's end does it.
+            try? await discount(session)
             return Committed(media: try await record(session, by: signer), session: session)
         }
     }
@@ -464,6 +467,7 @@ struct VODUploads: Sendable {
         }
         if media == nil, let directory = session.segments { try await objects.removeObjects(below: directory) }
         if let replaced = session.replacing { try await removeReplacedCovers(of: replaced, session.owner.application) }
+        try await discount(session)
         _ = try await records.removeRecord(VODSession.kind, session.fileID)
     }
 }
