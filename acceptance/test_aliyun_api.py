@@ -120,6 +120,24 @@ def key(server, *options):
     return identifier, server.pair(identifier), re.search(r"slk_\S+", made)[0]
 
 
+def test_what_a_session_is_handed_ends_with_it(gateway, vod):
+    granted = grant(vod("CreateUploadVideo", **VIDEO_FIELDS))
+    assert int(granted.auth["Expiration"]) > 2900
+    end = int(datetime.now(UTC).timestamp()) + 901
+    own = Plain(gateway, session(gateway))
+    video = own("CreateUploadVideo", **VIDEO_FIELDS)
+    granted = grant(video)
+    again = grant(own("RefreshUploadVideo", VideoId=video["VideoId"]))
+    for one in [granted, again]:
+        assert int(one.auth["Expiration"]) <= 900 and moment(one.auth["ExpireUTCTime"]).timestamp() <= end
+    oss(again).put_object(again.key, VIDEO)
+    for action, place in [("GetPlayInfo", "PlayURL"), ("GetMezzanineInfo", "FileURL")]:
+        answer = json.dumps(own(action, VideoId=video["VideoId"], AuthTimeout="604800"))
+        url = re.search(rf'"{place}": ?"([^"]+)"', answer)[1]
+        assert int(re.search(r"[?&]x-oss-expires=(\d+)", url)[1]) <= 900
+        assert requests.get(url).content == VIDEO
+
+
 def uploaded(server, vod, data=VIDEO, **fields):
     """A new video with its bytes: the id, and where they are."""
     answer = vod("CreateUploadVideo", **(VIDEO_FIELDS | fields))

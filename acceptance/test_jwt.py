@@ -311,6 +311,25 @@ def test_limits_and_metadata_come_from_settings_and_claims(make_gateway, own_pro
         assert tus_error(answer, 401) == "ERR_UNAUTHENTICATED", wrong
 
 
+def test_what_users_mint_lasts_as_the_issuer_says(make_gateway, own_provider):
+    gateway = make_gateway(entry(own_provider, scopes=ALL, mintedLifetime="5m"))
+    app = user(gateway, own_provider.token(sub="anna"))
+    end = int(time.time()) + 301
+    signature = app.post("/v1/tencent/signatures", {"subject": "anna"}).json()
+    assert end - 10 < signature["expireTime"] <= end
+    files = {"videoName": "v", "videoType": "mp4", "videoSize": 3}
+    call = f"{gateway.url}/v3/index.php?Action=ApplyUploadUGC"
+    begun = requests.post(call, json={"signature": signature["signature"]} | files, timeout=10).json()["data"]
+    assert begun["tempCertificate"]["expiredTime"] <= end
+    video = app.post("/v1/aliyun/uploads", {"title": "t", "fileName": "v.mp4"}).json()
+    again = app.post(f"/v1/aliyun/uploads/{video['VideoId']}/refresh").json()
+    for answer in [video, again]:
+        assert 290 < int(json.loads(base64.b64decode(answer["UploadAuth"]))["Expiration"]) <= 300
+    media = app.request("PUT", "/v1/media/a.txt", data=b"1").json()["id"]
+    link = app.post(f"/v1/media/{media}/links", {"expiresIn": 3600}).json()
+    assert datetime.fromisoformat(link["expiresAt"]).timestamp() <= end
+
+
 def test_several_issuers_keep_their_users_apart(make_gateway, own_provider, provider, tmp_path):
     rsa, ed = Key("pem"), Key("pem", "EdDSA")
     (tmp_path / "keys.pem").write_bytes(rsa.public_pem + b"\n" + ed.public_pem)

@@ -14,10 +14,14 @@ import pytest
 import requests
 from tusclient import client as tusclient
 
+from harness.aliyun_vod import Plain, session
 from harness.api import API, OFFSET_TYPE, TUS, patch_fields, path_of
 from harness.daemon import free_port
+from harness.object_client import ObjectServer, code
 from harness.object_client import client as object_client
-from harness.object_client import code
+from harness.ugc import announced
+from harness.ugc import signer as ugc_signer
+from harness.vod_api import refused as vod_refused
 from harness.wire import Closed, Wire, head, until
 
 # Tests have only addresses that are exempt by default.
@@ -307,6 +311,40 @@ def test_object_requests_of_one_subject(make_server):
         answers = [requests.put(url.json()["url"], data=b"x", timeout=30) for url in urls]
         slow = [answer for answer in answers if answer.status_code == 503]
         assert slow and "<Code>SlowDown</Code>" in slow[0].text and slow[0].headers["Retry-After"]
+
+
+def test_signed_calls_count_for_key_and_subject(tmp_path):
+    settings = {
+        "SLUICE_LIMITS_KEY_REQUESTS_PER_SECOND": "1",
+        "SLUICE_LIMITS_KEY_BURST": "60",
+        "SLUICE_LIMITS_SUBJECT_REQUESTS_PER_SECOND": "1",
+        "SLUICE_LIMITS_SUBJECT_BURST": "5",
+    }
+    with ObjectServer(tmp_path / "data", free_port(), settings) as server:
+        users = {name: ugc_signer(server, subject=name)() for name in ("dora", "eve")}
+
+        def apply(name):
+            call = {"signature": users[name]} | announced(1)
+            return requests.post(f"{server.url}/v3/index.php?Action=ApplyUploadUGC", json=call, timeout=30)
+
+        answers = [apply("dora") for _ in range(9)]
+        assert {answer.status_code for answer in answers} == {200}
+        assert answers[0].json()["code"] == 0 and answers[-1].json()["code"] == 10026
+        assert answers[-1].headers["Retry-After"] == "1"
+        assert apply("eve").json()["code"] == 0
+        # A session of a user at the API of ApsaraVideo.
+        vod = Plain(server, session(server, name="fay"))
+        answers = [vod.answer("CreateUploadVideo", {"Title": "t", "FileName": "v.mp4"}) for _ in range(9)]
+        assert answers[0].status_code == 200 and answers[-1].status_code == 400
+        assert answers[-1].json()["Code"] == "Throttling.User" and answers[-1].headers["Retry-After"] == "1"
+        assert Plain(server, session(server, name="gil"))("SearchMedia")["Total"] == 0
+        # The pair of a key, at both APIs.
+        made = API(server.url, server.admin_key).post("/v1/keys", {"name": "k", "scopes": ["read"]}).json()
+        pair = server.pair(made["id"])
+        codes = [vod_refused(server, pair, "DescribeSubAppIds", {}) for _ in range(90)]
+        assert codes[0] is None and codes[-1] == "RequestLimitExceeded"
+        again = [Plain(server, pair).answer("SearchMedia").json() for _ in range(3)]
+        assert "Throttling.User" in [answer.get("Code") for answer in again]
 
 
 def test_a_key_and_its_pair_share_a_limit(make_server):

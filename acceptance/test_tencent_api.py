@@ -18,7 +18,7 @@ from tencentcloud.common.exception.tencent_cloud_sdk_exception import TencentClo
 from harness.api import API
 from harness.daemon import free_port
 from harness.data import KIB, MIB, content
-from harness.object_client import ObjectServer
+from harness.object_client import ObjectServer, client, minted
 from harness.origin import Origin
 from harness.receiver import Receiver
 from harness.server import Server, run
@@ -748,6 +748,40 @@ def test_events_are_pulled_until_they_are_confirmed(gateway, sdk):
     assert sdk("PullEvents", SubAppId=application)["EventSet"] == []
     assert code(sdk, "ConfirmEvents", SubAppId=application, EventHandles=["x"]) == "InvalidParameterValue.EventHandles"
     assert code(sdk, "ConfirmEvents", SubAppId=application) == "MissingParameter"
+
+
+@pytest.mark.parametrize("way", ["session", "url", "parts"])
+def test_record_and_event_follow_what_replaces_the_content(gateway, sdk, way):
+    application = 1500000020 + ["session", "url", "parts"].index(way)
+    file = sent(gateway, b"good", user="bob", vodSubAppId=application)
+    path = f"vod/{application}/{file}/f0.mp4"
+
+    def told():
+        events = sdk("PullEvents", SubAppId=application)["EventSet"]
+        if events:
+            sdk("ConfirmEvents", SubAppId=application, EventHandles=[event["EventHandle"] for event in events])
+        return [(event["FileUploadEvent"]["FileId"], event["FileUploadEvent"]["MetaData"]["Size"]) for event in events]
+
+    assert told() == [(file, 4)]
+    data = b"other content"
+    if way == "url":
+        api = API(gateway.url, gateway.admin_key)
+        put = api.post("/v1/presigned-urls", {"bucket": BUCKET, "key": path, "subject": "eve"}).json()
+        assert requests.put(put["url"], data=data, headers=put.get("headers"), timeout=30).status_code == 200
+    else:
+        access, secret, token = minted(gateway, "aws", subject="eve", bucket=BUCKET, keyPrefix="vod/")
+        store = client(gateway.object_url, pair=(access, secret), token=token)
+        if way == "session":
+            store.put_object(Bucket=BUCKET, Key=path, Body=data)
+        else:
+            names = {"Bucket": BUCKET, "Key": path}
+            names["UploadId"] = store.create_multipart_upload(**names)["UploadId"]
+            tag = store.upload_part(**names, PartNumber=1, Body=data)["ETag"]
+            store.complete_multipart_upload(**names, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": tag}]})
+    assert told() == [(file, len(data))]
+    (found,) = sdk("DescribeMediaInfos", SubAppId=application, FileIds=[file])["MediaInfoSet"]
+    assert found["MetaData"]["Size"] == len(data)
+    assert found["MetaData"].get("Md5") == (None if way == "parts" else hashlib.md5(data).hexdigest())
 
 
 def test_a_call_waits_for_an_event(gateway, sdk):

@@ -27,7 +27,8 @@ COVER = content(2 * KIB, 2)
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory):
-    settings = {"SLUICE_UPLOADS_SWEEP_EVERY": "1s"}
+    # Most tests are of one user.
+    settings = {"SLUICE_UPLOADS_SWEEP_EVERY": "1s", "SLUICE_TENCENT_APPLIES_PER_SECOND": "1000"}
     with ObjectServer(tmp_path_factory.mktemp("ugc") / "data", free_port(), settings) as server:
         yield server
 
@@ -522,6 +523,25 @@ def test_the_pair_of_a_limited_key_signs_for_its_user_only(gateway):
     assert statuses == [201, 403, 403]
 
 
+def test_certificates_end_with_the_key(gateway):
+    admin = API(gateway.url, gateway.admin_key)
+    end = int(time.time()) + 101
+    key = admin.post("/v1/keys", {"name": "brief", "scopes": ["mint"], "expiresIn": 100}).json()
+    secret_id, secret = gateway.pair(key["id"])
+    minted = signer(gateway, key["secret"])()
+    made = encoded(own(gateway, secretId=secret_id, sluiceSubject="dora")[0], secret)
+    assert int(parameters(minted).split("sluiceUntil=")[1].split("&")[0]) <= end
+    for signature in [minted, made]:
+        client = VodJS(gateway, lambda signature=signature: signature)
+        session = client.apply(announced(1))["vodSessionKey"]
+        assert client.applied["tempCertificate"]["expiredTime"] <= end
+        assert client.apply({"vodSessionKey": session})["tempCertificate"]["expiredTime"] <= end
+    # What a key without an end signs has the certificate of the settings.
+    client = VodJS(gateway, signer(gateway))
+    client.apply(announced(1))
+    assert client.applied["tempCertificate"]["expiredTime"] > end + 7000
+
+
 # Limits
 
 
@@ -588,6 +608,25 @@ def test_an_app_cannot_begin_too_many_uploads(tmp_path):
             codes = list(pool.map(lambda _: call(server, "ApplyUploadUGC", body)[0], range(200)))
         assert set(codes) == {0, 10026} and codes.count(0) < 200
         assert call(server, "ApplyUploadUGC", body | {"signature": signer(server, vodSubAppId=9)()})[0] == 0
+
+
+def test_one_user_does_not_keep_out_others(tmp_path):
+    with ObjectServer(tmp_path / "data", free_port(), {"SLUICE_TENCENT_APPLIES_PER_SECOND": "20"}) as server:
+        dora, eve = ({"signature": signer(server, subject=name)()} | announced(1) for name in ("dora", "eve"))
+        codes, others = [], []
+
+        def flood():
+            while len(others) < 5:
+                codes.append(call(server, "ApplyUploadUGC", dora)[0])
+
+        with ThreadPoolExecutor(4) as pool:
+            floods = [pool.submit(flood) for _ in range(4)]
+            assert until(lambda: 10026 in codes)
+            for _ in range(5):
+                others.append(call(server, "ApplyUploadUGC", eve)[0])
+            for one in floods:
+                one.result()
+        assert set(codes) == {0, 10026} and others == [0] * 5
 
 
 # Requests that are wrong

@@ -87,17 +87,24 @@ struct GatewayModules {
             throw StartFailure("the state cannot be written: \(error.message)")
         }
         let aliyunMedia = AliyunVODMedia(context)
+        let tencentMedia = VODOwnership(context)
         objects = try await ObjectModule(
             context,
             identities: identities,
-            owners: [aliyunMedia.ownership, VODOwnership(context)]
+            owners: [aliyunMedia.ownership, tencentMedia]
         )
         // URLs for the object endpoint need its port.
         context.objectPort = objects.port
         self.context = context
         hooks = caller.map { [locator = context.locator] _ in HookContext(locator: locator) }
         let pulls = PullModule(context)
-        let tencent = TencentModule(context, objects: objects.handler, starter: pulls.starter, signer: signer)
+        let tencent = TencentModule(
+            context,
+            tencentMedia,
+            objects: objects.handler,
+            starter: pulls.starter,
+            signer: signer
+        )
         let aliyun = AliyunVODModule(context, aliyunMedia, starter: pulls.starter)
         all = [
             SweepModule(context),

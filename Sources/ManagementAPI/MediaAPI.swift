@@ -117,9 +117,9 @@ struct MediaAPI: Sendable {
         let media = try await access.core { () throws(UploadError) in try await service.media(id) }
         try access.check(key, mints: MintedRights([.read], subject: media.subject, reach: .limitsOfKey))
         let now = clock.now
-        let seconds = min(Double(lifetime), key.user?.mintedLifetime ?? .infinity)
         let expiresAt = key.lastExpiry(
-            Date(timeIntervalSince1970: (now.timeIntervalSince1970 + seconds).rounded(.up))
+            Date(timeIntervalSince1970: (now.timeIntervalSince1970 + Double(lifetime)).rounded(.up)),
+            at: now
         )
         let query = links.query(for: id, expiresAt: expiresAt, issuer: key.id, at: now)
         let view = LinkView(

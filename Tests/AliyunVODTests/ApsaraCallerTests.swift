@@ -250,6 +250,27 @@ struct ApsaraCallerTests {
         try await bench.call(.createUploadVideo, ["Title": "t", "FileName": "t.mp4"], by: caller)
     }
 
+    @Test("what a session or a key is handed ends with it")
+    func expiry() async throws {
+        let bench = try await ApsaraBench.telling()
+        let now = bench.clock.now
+        var key = ApsaraBench.key()
+        key.expiresAt = now + 60
+        var user = key
+        user.user = AppUser(issuedAt: now, mintedLifetime: 90)
+        let callers: [(ApsaraCaller, TimeInterval)] = [
+            (ApsaraBench.server, 3000), (ApsaraCaller(identity: .key(key)), 60),
+            (ApsaraCaller(identity: .key(user)), 90),
+            (ApsaraCaller(identity: .session(try Self.session(until: now + 70))), 70),
+            (ApsaraCaller(identity: .session(try Self.session(until: now + 7000))), 3000),
+        ]
+        for (caller, seconds) in callers {
+            let issued = try await bench.uploads.begin(ApsaraBench.video, by: caller)
+            #expect(issued.credentials.expiresAt == now + seconds && issued.seconds == Int64(seconds))
+            #expect(caller.lastExpiry(now + 10, at: now) == now + 10)
+        }
+    }
+
     @Test("a session for one object or another bucket calls nothing")
     func narrow() throws {
         #expect(Self.allowed(try Self.session(keys: .only("app-1000000/sv/x.mp4"))).isEmpty)

@@ -31,6 +31,47 @@ struct ApsaraUploadsTests {
         )
     }
 
+    // MARK: What one user may begin
+
+    @Test("a user who calls has a bounded number of media without content; an app's server has not")
+    func begunByOneUser() async throws {
+        let bench = try await ApsaraBench.telling()
+        func user(_ name: String) -> ApsaraCaller {
+            let upload = Grant(id: "s", subject: name, expiresAt: .distantFuture, issuedAt: .distantPast)
+            let actions = ObjectAction.allowed(to: ApsaraBench.key())
+            return ApsaraCaller(
+                identity: .session(ObjectGrant(upload: upload, bucket: nil, keys: .all, actions: actions))
+            )
+        }
+        func begin(_ caller: ApsaraCaller) async throws -> String? {
+            do {
+                _ = try await bench.begin(by: caller) { $0.subject = "dora" }
+                return nil
+            } catch let failure as AliyunCallFailure {
+                return failure.code
+            }
+        }
+        let first = try await bench.begin(by: user("dora"))
+        for number in 1..<BegunUploads.maximum {
+            let record = DialectRecord(
+                kind: "aliyun begun",
+                key: BegunUploads.key("\(number)", of: "dora"),
+                text: "{}",
+                createdAt: bench.clock.now,
+                expiresAt: bench.clock.now + day
+            )
+            #expect(try await bench.state.insert(record, at: bench.clock.now))
+        }
+        #expect(try await begin(user("dora")) == "Throttling.User")
+        #expect(try await begin(ApsaraBench.server) == nil)
+        #expect(try await bench.begin(by: user("eve")).subject == "eve")
+        try await bench.send(of: first)
+        #expect(try await begin(user("dora")) == nil)
+        #expect(try await begin(user("dora")) == "Throttling.User")
+        bench.clock.advance(by: day)
+        #expect(try await begin(user("dora")) == nil)
+    }
+
     // MARK: Credentials
 
     @Test("UploadAuth has its six fields and UploadAddress its three, in the alphabets that all clients carry")

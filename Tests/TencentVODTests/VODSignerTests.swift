@@ -1,5 +1,6 @@
 import Foundation
 import GatewayKit
+import ObjectGrants
 import SettingsKit
 import Signing
 import SluiceTesting
@@ -15,29 +16,63 @@ struct VODSignerTests {
     private let pair = TencentCredentials(secretID: "AKIDkey", secretKey: "secret")
 
     /// Verifies a signature of an API key's pair.
+    private func signer(
+        _ limits: KeyLimits = KeyLimits(),
+        application: Int64? = nil,
+        subject: String? = nil,
+        applications: [String] = [],
+        until end: Date? = nil,
+        stating stated: Date? = nil
+    ) async throws -> VODSigner {
+        let clock = ManualClock()
+        var settings = Settings()
+        settings.tencentVOD.subApplications = applications
+        var key = APIKey(id: "key_1", name: "k", scopes: [.mint], createdAt: clock.now, digest: [], limits: limits)
+        key.expiresAt = end
+        let state = InMemoryState(clock: clock)
+        try await state.insert(key)
+        let check = VODSignatureCheck(
+            own: [],
+            place: VODPlace(settings),
+            pairs: { [pair, key] id in id == pair.secretID ? (key: key, secrets: [pair.secretKey], noteUse: {}) : nil },
+            revoked: RevocationList(state: state, clock: clock)
+        )
+        var request = SignatureRequest()
+        request.vodSubAppID = application
+        request.subject = subject
+        let issuer = TencentSignatureIssuer(pair, mode: .relay)
+        return try await check.verify(issuer.issue(request, at: clock.now, until: stated).signature, at: clock.now)
+    }
+
     private func owner(
         _ limits: KeyLimits,
         application: Int64?,
         subject: String?,
         applications: [String] = []
     ) async throws -> VODOwner {
-        let clock = ManualClock()
-        var settings = Settings()
-        settings.tencentVOD.subApplications = applications
-        let key = APIKey(id: "key_1", name: "k", scopes: [.mint], createdAt: clock.now, digest: [], limits: limits)
-        let state = InMemoryState(clock: clock)
-        try await state.insert(key)
-        let check = VODSignatureCheck(
-            own: [],
-            place: VODPlace(settings),
-            pairs: { [pair] id in id == pair.secretID ? (key: key, secrets: [pair.secretKey], noteUse: {}) : nil },
-            revoked: RevocationList(state: state, clock: clock)
-        )
-        var request = SignatureRequest()
-        request.vodSubAppID = application
-        request.subject = subject
-        let signature = try TencentSignatureIssuer(pair, mode: .relay).issue(request, at: clock.now).signature
-        return try await check.verify(signature, at: clock.now).owner
+        try await signer(limits, application: application, subject: subject, applications: applications).owner
+    }
+
+    @Test(
+        "certificates end with the key, whether its pair made the signature or Sluice did, and never later than stated"
+    )
+    func expiry() async throws {
+        let now = ManualClock().now
+        #expect(try await signer().lastExpiry == nil)
+        #expect(try await signer(until: now + 60).lastExpiry == now + 60)
+        #expect(try await signer(stating: now + 60).lastExpiry == now + 60)
+        #expect(try await signer(until: now + 60, stating: now + 90).lastExpiry == now + 60)
+        #expect(try await signer(until: now + 90, stating: now + 60).lastExpiry == now + 60)
+        let bench = try VODBench()
+        for (end, seconds) in [(nil, 7200), (60, 60), (9999, 7200)] as [(TimeInterval?, TimeInterval)] {
+            var signer = try await bench.signer()
+            signer.lastExpiry = end.map { bench.clock.now + $0 }
+            let applied = try await bench.uploads.begin(VODBench.video, region: nil, by: signer)
+            #expect(applied.credentials.expiresAt == bench.clock.now + seconds)
+            // Also the certificate of an upload that another signer began.
+            let resumed = try await bench.uploads.resume(applied.sessionKey, by: signer)
+            #expect(resumed.credentials.expiresAt == bench.clock.now + seconds)
+        }
     }
 
     private func code(_ body: () async throws -> Void) async throws -> VODFailure.Code? {

@@ -10,6 +10,7 @@ import UploadCore
 import UploadModel
 
 @testable import TencentVOD
+@testable import VODKit
 
 @Suite("Sessions of VOD clients", .timeLimit(.minutes(10)))
 struct VODUploadsTests {
@@ -61,9 +62,11 @@ struct VODUploadsTests {
         let bench = try VODBench()
         let signer = try await bench.oneTimeSigner()
         let plan = bench.state.plan
-        // The first insertion is that of the session.
+        // The first insertions are those of the session: it is counted, and recorded.
         plan.before(.insertRecord) {
-            plan.before(.insertRecord) { plan.lose(.insertRecord, with: UploadError(.storageFailure, "lost")) }
+            plan.before(.insertRecord) {
+                plan.before(.insertRecord) { plan.lose(.insertRecord, with: UploadError(.storageFailure, "lost")) }
+            }
         }
         let applied = try await bench.sent(VODBench.video, by: signer)
         _ = try await bench.uploads.commit(applied.sessionKey, by: signer)
@@ -89,6 +92,57 @@ struct VODUploadsTests {
         bench.clock.advance(by: 3600)
         try await bench.state.forgetRecords(expiredBefore: bench.clock.now)
         #expect(try await bench.count("tencent signature") == 0)
+    }
+
+    // MARK: What one user may begin
+
+    @Test("a user has a bounded number of sessions that were not committed, and others have theirs")
+    func begunByOneUser() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let first = try await bench.sent(by: signer)
+        let user = try #require(first.session.user)
+        for number in 1..<BegunUploads.maximum {
+            let record = DialectRecord(
+                kind: "tencent begun",
+                key: BegunUploads.key("\(number)", of: user),
+                text: "{}",
+                createdAt: bench.clock.now,
+                expiresAt: bench.clock.now + day
+            )
+            #expect(try await bench.state.insert(record, at: bench.clock.now))
+        }
+        func begin(_ signer: VODSigner) async throws -> VODFailure.Code? {
+            try await bench.code { _ = try await bench.uploads.begin(VODBench.video, region: nil, by: signer) }
+        }
+        #expect(try await begin(signer) == .tooManyRequests)
+        #expect(try await bench.count(VODSession.kind) == 1)
+        #expect(try await begin(try await bench.signer { $0.subject = "eve" }) == nil)
+        #expect(try await begin(try await bench.signer { $0.subject = nil }) == nil)
+        var server = signer
+        server.serverLimits = KeyLimits()
+        #expect(try await begin(server) == nil)
+        // What is sent makes room for one more, and no more.
+        _ = try await bench.uploads.commit(first.sessionKey, by: signer)
+        #expect(try await begin(signer) == nil)
+        #expect(try await begin(signer) == .tooManyRequests)
+        bench.clock.advance(by: day)
+        #expect(try await begin(signer) == nil)
+    }
+
+    @Test("a session that ends without a commit no longer counts, nor one whose signature was used meanwhile")
+    func begunAndEnded() async throws {
+        let bench = try VODBench()
+        let once = try await bench.oneTimeSigner()
+        bench.state.plan.pause { for _ in 0..<5 { await Task.yield() } }
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<10 {
+                group.addTask { _ = try? await bench.uploads.begin(VODBench.video, region: nil, by: once) }
+            }
+        }
+        #expect(try await bench.count("tencent begun") == 1)
+        try await bench.cleanUp()
+        #expect(try await bench.count("tencent begun") == 0)
     }
 
     // MARK: Committing

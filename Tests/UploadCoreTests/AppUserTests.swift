@@ -177,6 +177,9 @@ struct AppUserTests {
         #expect(grant.maximumBytes == 10 && Set(grant.contentTypes) == ["video/mp4", "image/png"])
         #expect(grant.metadata == ["plan": "gold", "own": "1", "pl\u{E4}n": "2"])
         #expect(grant.expiresAt == clock.now.addingTimeInterval(60))
+        // The same for what is handed out without a request for it, such as links.
+        #expect(key.lastExpiry(.distantFuture, at: clock.now) == clock.now.addingTimeInterval(60))
+        #expect(key.lastExpiry(clock.now, at: clock.now) == clock.now)
         var audio = Grant(id: "a", subject: "anna", contentTypes: ["audio/*"], expiresAt: .distantFuture)
         #expect(throws: UploadError.self) { try key.limit(minted: &audio, at: clock.now) }
         #expect(throws: UploadError.self) { try key.requireExpressible([.maximumBytes, .metadata], in: "this") }

@@ -94,6 +94,8 @@ struct MintedRightsTests {
             try key.limit(minted: &grant, at: now)
             #expect(grant.expiresAt == Date(timeIntervalSince1970: end))
         }
-        #expect(Self.key([.mint]).lastExpiry(.distantFuture) == .distantFuture)
+        #expect(Self.key([.mint]).lastExpiry(.distantFuture, at: now) == .distantFuture)
+        #expect(Self.key([.mint]).end(ofMintedAt: now) == nil)
+        #expect(key.end(ofMintedAt: now) == Date(timeIntervalSince1970: 1060))
     }
 }

@@ -28,11 +28,13 @@ package struct TencentModule: GatewayModule {
 
     /// - Parameters:
     ///   - context: What every module receives.
+    ///   - media: The media.
     ///   - objects: Serves requests for COS that a client sends to this listener; `nil` without object endpoint.
     ///   - starter: Starts pulls.
     ///   - signer: Signs the events that are posted.
     package init(
         _ context: GatewayContext,
+        _ media: VODOwnership,
         objects: (any ObjectRequestHandler)?,
         starter: PullStarter,
         signer: HookSigner
@@ -53,18 +55,7 @@ package struct TencentModule: GatewayModule {
             api = nil
             return
         }
-        let library = VODLibrary(
-            records: context.state,
-            objects: context.services.objects,
-            clock: context.clock
-        )
-        let events = VODEvents(
-            mode: context.settings.vodEvents,
-            records: context.state,
-            library: library,
-            bell: EventBell(),
-            clock: context.clock
-        )
+        let (library, events) = (media.library, media.events)
         let uploads = VODUploads(context, library, events)
         let documents = VODDocuments(place: uploads.place, objectURL: context.objectURL)
         let calls = context.tencentCalls

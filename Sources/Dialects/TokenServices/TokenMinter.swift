@@ -46,7 +46,7 @@ package struct TokenMinter: Sendable {
                 id: "grant_" + UploadID.generate(at: now).text,
                 issuer: key.id,
                 subject: subject,
-                expiresAt: key.lastExpiry(now.addingTimeInterval(Double(request.seconds))),
+                expiresAt: key.lastExpiry(now.addingTimeInterval(Double(request.seconds)), at: now),
                 issuedAt: now
             ),
             bucket: nil,

@@ -68,17 +68,29 @@ extension APIKey {
     ///
     /// - Throws: `.forbidden` if the grant is for content types that are all outside the user's limits.
     package func limit(minted grant: inout Grant, at now: Date) throws(UploadError) {
-        grant.expiresAt = lastExpiry(grant.expiresAt)
-        guard let user else { return }
+        grant.expiresAt = lastExpiry(grant.expiresAt, at: now)
         try limit(&grant)
-        grant.expiresAt = min(grant.expiresAt, now.addingTimeInterval(user.mintedLifetime))
     }
 
-    /// The earlier of a time and the expiry of the key, in whole seconds as signatures have them.
+    /// The earlier of a time and the end of what is handed out with this key: its own expiry, in whole seconds as signatures
+    /// have them; for an app user, `mintedLifetime` from now.
     ///
-    /// What an app user mints may outlive the user's token, which lasts minutes; `mintedLifetime` bounds it.
-    package func lastExpiry(_ time: Date) -> Date {
-        guard user == nil, let expiresAt, expiresAt < time else { return time }
+    /// What an app user mints may outlive the user's token, which lasts minutes. Every place that hands out a credential or a
+    /// link asks this, or `limit(minted:at:)`.
+    ///
+    /// - Parameters:
+    ///   - time: The wanted end.
+    ///   - now: The time.
+    /// - Returns: The end.
+    package func lastExpiry(_ time: Date, at now: Date) -> Date {
+        if let user { return min(time, now.addingTimeInterval(user.mintedLifetime)) }
+        guard let expiresAt, expiresAt < time else { return time }
         return Date(timeIntervalSince1970: expiresAt.timeIntervalSince1970.rounded(.down))
+    }
+
+    /// When what is handed out now must end; `nil` if the key sets no end.
+    package func end(ofMintedAt now: Date) -> Date? {
+        let end = lastExpiry(.distantFuture, at: now)
+        return end == .distantFuture ? nil : end
     }
 }

@@ -146,6 +146,9 @@ extension Problem {
             self.init(502, "cloud_failed", message)
         } else if failure == .noMedia {
             self.init(404, "not_found", message)
+        } else if failure.code == "Throttling.User" {
+            self.init(429, "too_many_requests", message)
+            fields["Retry-After"] = "60"
         } else if failure.status == 403 {
             self.init(403, "forbidden", message)
         } else {

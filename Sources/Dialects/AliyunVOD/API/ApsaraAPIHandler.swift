@@ -10,6 +10,7 @@ internal import RESTKit
 internal import Signing
 internal import UploadCore
 internal import UploadModel
+internal import VODKit
 
 /// ApsaraVideo VOD, API version 2017-03-21: what an app's server calls with Alibaba Cloud's SDKs, and upload SDKs in STS
 /// mode.
@@ -44,6 +45,9 @@ struct ApsaraAPIHandler: CloudAPI {
         } catch let failure as AliyunCallFailure {
             code = failure.code
             response = AliyunCalls.response(failure, to: call)
+        } catch let error as UploadError where error.isTooManyRequests {
+            response = refuse(error, call)
+            code = response.trace.errorCode ?? ""
         } catch {
             report(name, error)
             let isBusy = (error as? UploadError).map { $0.code == .unavailable } ?? false
@@ -144,7 +148,7 @@ struct ApsaraLinks: Sendable {
                 id: media.right,
                 issuer: caller.issuer,
                 subject: media.subject,
-                expiresAt: caller.lastExpiry(now.addingTimeInterval(Double(seconds))),
+                expiresAt: caller.lastExpiry(now.addingTimeInterval(Double(seconds)), at: now),
                 issuedAt: now
             )
             // Keys and ids are short, so the grant fits into a token.

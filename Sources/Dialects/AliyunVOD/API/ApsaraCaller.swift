@@ -36,6 +36,14 @@ struct ApsaraCaller: Sendable {
     /// When a session expires.
     var sessionEnd: Date? { if case .session(let grant) = identity { grant.upload.expiresAt } else { nil } }
 
+    /// The app user who calls; `nil` for an app's server.
+    var user: String? {
+        switch identity {
+        case .key(let key): key.user == nil ? nil : key.limits.onlySubject
+        case .session(let grant): grant.upload.subject
+        }
+    }
+
     /// Whether the caller may perform an action in an application.
     func may(_ action: ApsaraAction, in application: String, at place: ApsaraPlace) -> Bool {
         switch identity {
@@ -71,9 +79,12 @@ struct ApsaraCaller: Sendable {
         return key.refusal(minting: MintedRights(subject: subject, reach: place.reach(application))) == nil
     }
 
-    /// The earlier of a time and the expiry of the key that calls.
-    func lastExpiry(_ time: Date) -> Date {
-        if case .key(let key) = identity { key.lastExpiry(time) } else { time }
+    /// The earlier of a time and the end of what the caller is handed: that of its session, or as `APIKey.lastExpiry`.
+    func lastExpiry(_ time: Date, at now: Date) -> Date {
+        switch identity {
+        case .key(let key): key.lastExpiry(time, at: now)
+        case .session(let grant): min(time, grant.upload.expiresAt)
+        }
     }
 
     /// The least of the caller's own limit and another one, in bytes.
@@ -106,7 +117,8 @@ struct ApsaraAuthentication: Sendable {
     ///   - call: The call.
     ///   - scopes: Of an API key, one of which it must have.
     /// - Returns: The caller.
-    /// - Throws: `AliyunCallFailure`; `UploadError` if the state does not respond.
+    /// - Throws: `AliyunCallFailure`; `UploadError` if the state does not respond, `.tooManyRequests` if key or user have sent
+    ///   too many calls.
     func caller(of call: CloudCall, scopes: [Scope]) async throws -> ApsaraCaller {
         let claim: AliyunCalls.Claim
         do throws(RequestSignatureFailure) {
@@ -121,6 +133,8 @@ struct ApsaraAuthentication: Sendable {
             throw AliyunCallFailure(error, stringToSign: claim.stringToSign)
         }
         noteUse()
+        // An app's server acts for all its users.
+        try RequestMeter.identify(key: caller.issuer, subject: caller.sessionEnd == nil ? nil : caller.subject)
         let used = claim.nonce.expiry == nil ? timelessNonces : nonces
         let end = claim.nonce.expiry ?? caller.sessionEnd?.unixSeconds ?? call.time.unixSeconds
         switch used.use(claim.nonce.text, of: claim.accessKeyID, until: end, at: call.time.unixSeconds) {
@@ -163,11 +177,7 @@ struct ApsaraAuthentication: Sendable {
             secretAccessKey: session.secretAccessKey.text,
             sessionToken: token
         )
-        let upload = session.grant.upload
-        return (
-            ApsaraCaller(identity: .session(session.grant)), [credentials],
-            { RequestMeter.note(key: upload.issuer, subject: upload.subject) }
-        )
+        return (ApsaraCaller(identity: .session(session.grant)), [credentials], {})
     }
 }
 

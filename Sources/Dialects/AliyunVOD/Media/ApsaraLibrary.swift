@@ -175,6 +175,8 @@ struct ApsaraLibrary: Sendable {
             let changed = found.replaced(by: media, until: nil)
             if try await records.replace(changed.record) {
                 events.bell.ring()
+                // If this fails, it counts until it expires.
+                if found.content.content == nil { try? await discount(media) }
                 return changed.next
             }
             guard let current = try await record(found.content.id), !current.content.isDeleted else {

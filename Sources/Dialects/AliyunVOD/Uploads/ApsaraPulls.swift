@@ -116,7 +116,7 @@ struct ApsaraPulls: Sendable {
         )
         bell.ring()
         do {
-            try await uploads.record(media)
+            try await uploads.record(media, begunBy: caller.user)
             try await listByURL(job)
             var pulled = starter.upload(
                 from: url,

@@ -46,7 +46,7 @@ struct ApsaraUploads: Sendable {
         let media = try await admitted(new, by: caller)
         // Before the record: nothing is left of a grant that is too long.
         let issued = try issue(media, by: caller)
-        try await record(media)
+        try await record(media, begunBy: caller.user)
         return issued
     }
 
@@ -81,8 +81,16 @@ struct ApsaraUploads: Sendable {
         return media
     }
 
-    func record(_ media: ApsaraMedia) async throws {
-        guard try await library.insert(media) else { throw AliyunCallFailure.duplicatedReference }
+    /// - Parameters:
+    ///   - media: The new media.
+    ///   - user: The app user who calls, and may have a bounded number of media without content.
+    /// - Throws: `AliyunCallFailure`; `UploadError`.
+    func record(_ media: ApsaraMedia, begunBy user: String? = nil) async throws {
+        if user != nil { try await library.count(media) }
+        guard try await library.insert(media) else {
+            try? await library.discount(media)
+            throw AliyunCallFailure.duplicatedReference
+        }
     }
 
     /// New credentials for media: its object and its uploads stay the same.
@@ -109,7 +117,7 @@ struct ApsaraUploads: Sendable {
 
     private func issue(_ media: ApsaraMedia, by caller: ApsaraCaller) throws(AliyunCallFailure) -> Issued {
         let now = clock.now
-        let end = caller.lastExpiry(now.addingTimeInterval(Double(place.authSeconds)))
+        let end = caller.lastExpiry(now.addingTimeInterval(Double(place.authSeconds)), at: now)
         let grant = ObjectGrant(
             upload: grant(for: media, by: caller, until: end),
             bucket: media.bucket,

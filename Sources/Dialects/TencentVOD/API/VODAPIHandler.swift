@@ -6,7 +6,9 @@ internal import HTTPWire
 internal import MetricsKit
 internal import RESTKit
 internal import Signing
+internal import UploadCore
 internal import UploadModel
+internal import VODKit
 
 /// Tencent Cloud VOD API 3.0, version 2018-07-17: what an app's server calls, with Tencent's SDK for servers.
 struct VODAPIHandler: CloudAPI {
@@ -45,6 +47,9 @@ struct VODAPIHandler: CloudAPI {
             let failure = TencentCallFailure(failure)
             code = failure.code
             response = TencentCalls.response(failure, requestID: call.id)
+        } catch let error as UploadError where error.isTooManyRequests {
+            response = refuse(error, call)
+            code = response.trace.errorCode ?? ""
         } catch {
             report(name, error)
             code = "InternalError"
@@ -134,6 +139,7 @@ struct VODAPIHandler: CloudAPI {
         }
         caller.secretKey = try Self.verified(claim, by: secrets)
         noteUse()
+        try RequestMeter.identify(key: caller.key?.id, subject: nil)
         if let nonce = claim.nonce {
             switch nonces.use(nonce.text, of: claim.secretID, until: nonce.expiry, at: call.time.unixSeconds) {
             case .new: break

@@ -214,7 +214,8 @@ struct VODActions: Sendable {
             issuer: caller.key?.id,
             maximumBytes: nil,
             contentTypes: [],
-            serverLimits: caller.limits
+            serverLimits: caller.limits,
+            lastExpiry: caller.key?.end(ofMintedAt: uploads.clock.now)
         )
     }
 
@@ -233,8 +234,10 @@ struct VODActions: Sendable {
         var found: [CodedRecord<VODMedia>] = []
         var missing: [String] = []
         for id in ids {
-            if let media = try await library.media(id, of: application), caller.maySee(media.content) {
-                found.append(media)
+            if let media = try await library.media(id, of: application), caller.maySee(media.content),
+                let current = try await library.settled(media, telling: events)
+            {
+                found.append(current)
             } else {
                 missing.append(id)
             }

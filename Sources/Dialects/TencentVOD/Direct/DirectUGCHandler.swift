@@ -65,6 +65,7 @@ struct DirectUGCHandler: UGCResponder {
         if try await revoked.isRevoked(issuer: nil, subject: subject, issuedAt: signer.signedAt) {
             throw VODFailure(.invalidSignature, "invalid signature: it was revoked")
         }
+        try RequestMeter.identify(key: nil, subject: subject)
         return signer
     }
 
@@ -87,7 +88,8 @@ struct DirectUGCHandler: UGCResponder {
     private func admit(_ fields: UGCFields, of signer: VODSigner) async throws -> ElsewhereAdmission? {
         let isResuming = try fields.text("vodSessionKey") != nil
         if isResuming, try VODNewFile(fields, "video") == nil, try VODNewFile(fields, "cover") == nil { return nil }
-        guard limiter.admits(String(signer.parameters.vodSubAppID ?? 0), at: clock.now) else {
+        let application = String(signer.parameters.vodSubAppID ?? 0)
+        guard limiter.admits(application, of: Self.subject(of: signer), at: clock.now) else {
             throw VODFailure(.tooManyRequests, "too many uploads begin at once; try again in a second")
         }
         let files = try UGCHandler.request(fields).files.map(\.newUpload)

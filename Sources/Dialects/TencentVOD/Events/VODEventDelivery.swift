@@ -55,7 +55,7 @@ struct VODEventDelivery: Sendable {
         do throws(HookFailure) {
             _ = try await poster.post(
                 document(claimed),
-                id: "msg_\(event.fileID)\(event.kind.rawValue)",
+                id: "msg_\(event.fileID)\(event.kind.rawValue)\(event.contentID ?? "")",
                 at: events.clock.now.unixSeconds,
                 timeout: Self.timeout
             )

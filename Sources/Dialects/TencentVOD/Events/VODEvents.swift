@@ -13,6 +13,8 @@ struct VODEvent: Sendable, Equatable, Codable {
     var kind: Kind
     var fileID: String
     var application: Int64
+    /// The content that replaced what was committed, as `VODContent.id`; `nil` for what was committed.
+    var contentID: String?
     var attempts = 0
     /// Unix seconds of the next attempt; while it is claimed, the end of the claim.
     var dueAt: Int64 = 0
@@ -56,13 +58,25 @@ struct VODEvents: Sendable {
     let clock: any WallClock
 
     /// Records an event; a second time it changes nothing.
-    func record(_ kind: VODEvent.Kind, of fileID: String, in application: Int64) async throws(UploadError) {
+    ///
+    /// - Parameters:
+    ///   - kind: The kind.
+    ///   - fileID: The media.
+    ///   - application: Its application.
+    ///   - content: The content that replaced what was committed.
+    /// - Throws: `UploadError`.
+    func record(
+        _ kind: VODEvent.Kind,
+        of fileID: String,
+        in application: Int64,
+        content: String? = nil
+    ) async throws(UploadError) {
         guard mode != .off else { return }
         let now = clock.now
-        let event = VODEvent(kind: kind, fileID: fileID, application: application)
+        let event = VODEvent(kind: kind, fileID: fileID, application: application, contentID: content)
         let record = CodedRecord(
             VODEvent.recordKind,
-            "\(application)/\(fileID)/\(kind.rawValue)",
+            "\(application)/\(fileID)/\(kind.rawValue)" + (content.map { "/\($0)" } ?? ""),
             event,
             at: now,
             until: now.addingTimeInterval(Self.retention)
@@ -126,7 +140,10 @@ struct VODEvents: Sendable {
         // If there is no media, it is not committed yet, or is deleted.
         let media = record.flatMap { $0.content.isDeleted ? nil : $0 }
         switch event.kind {
-        case .uploaded: return media.map { ($0, nil) }
+        case .uploaded:
+            // Of what replaces content, the record may not know yet; or it knows of later content, which has its own event.
+            if let content = event.contentID, content != media?.content.contentID { return nil }
+            return media.map { ($0, nil) }
         case .pulled:
             guard let task, media != nil || task.failure != nil else { return nil }
             return (media, task)

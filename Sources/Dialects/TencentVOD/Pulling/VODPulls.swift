@@ -48,9 +48,7 @@ struct VODPulls: Sendable {
         guard let pulls = starter.pulls else {
             throw VODFailure(.notServed, "pulling is disabled on this server (pull.enabled)")
         }
-        guard uploads.limiter.admits(signer.rateName, at: clock.now) else {
-            throw VODFailure(.tooManyRequests, "too many uploads begin at once; try again in a second")
-        }
+        try uploads.checkRate(of: signer)
         let session = try await uploads.newSession(.media(file, cover: nil), region: nil, by: signer, at: clock.now)
         guard let video = session.video else { throw VODFailure.invalid("there is no media") }
         try await uploads.admit(video, of: session, by: signer)
@@ -137,7 +135,7 @@ struct VODPulls: Sendable {
             return try await finish(found, failure: nil)
         }
         if let object = try await uploads.objects.object(ObjectName(bucket: task.bucket, key: task.video.key)) {
-            if let media = VODMedia(task.session, size: object.size, md5: object.md5) {
+            if let media = VODMedia(task.session, size: object.size, md5: object.md5, contentID: object.id.text) {
                 _ = try await library.insert(media)
             }
             return try await finish(found, failure: nil)

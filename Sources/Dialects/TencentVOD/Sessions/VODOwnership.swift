@@ -1,13 +1,36 @@
+internal import Bytes
 package import GatewayKit
 package import ObjectStore
+internal import UploadCore
 package import UploadModel
 internal import VODKit
 
-/// Knows the media types of files that the upload SDKs send: many of them send none, or one for any file.
+/// The media of Tencent VOD, for the object endpoint.
+///
+/// It knows the media types of files that the upload SDKs send: many of them send none, or one for any file. It learns when
+/// an object of media is replaced by those who may write to the bucket.
 package struct VODOwnership: ObjectOwnership {
     private let place: VODPlace
+    let library: VODLibrary
+    let events: VODEvents
 
-    package init(_ context: GatewayContext) { place = VODPlace(context.settings) }
+    package init(_ context: GatewayContext) {
+        place = VODPlace(context.settings)
+        library = VODLibrary(records: context.state, objects: context.services.objects, clock: context.clock)
+        events = VODEvents(
+            mode: context.settings.vodEvents,
+            records: context.state,
+            library: library,
+            bell: EventBell(),
+            clock: context.clock
+        )
+    }
+
+    init(place: VODPlace, events: VODEvents) {
+        self.place = place
+        library = events.library
+        self.events = events
+    }
 
     /// The type is that of the extension that was announced.
     package func admit(_ name: ObjectName) async throws(UploadError) -> ObjectAdmission? {
@@ -18,6 +41,14 @@ package struct VODOwnership: ObjectOwnership {
         return ObjectAdmission(keptFor: nil, contentType: type)
     }
 
-    /// A call commits it.
-    package func stored(_ name: ObjectName) async {}
+    /// A call commits what a session brings; what replaces it afterwards changes the record of the media.
+    package func stored(_ name: ObjectName) async {
+        guard name.bucket == place.bucketName, let (application, fileID) = VODPlace.media(of: name.key) else { return }
+        // On a failure, the next look at the media finds it.
+        guard let found = try? await library.media(fileID, of: application) else { return }
+        let media = found.content
+        let isPart = media.segments.map { name.key.utf8.starts(with: $0.key.utf8) } ?? false
+        guard name.key.isExactly(media.video.key) || isPart, name.key != media.cover?.key else { return }
+        _ = try? await library.settled(found, telling: events, isCertain: true)
+    }
 }

@@ -55,6 +55,13 @@ struct VODPlace: Sendable {
     /// The prefix of the keys of one media.
     static func directory(_ appID: Int64, _ fileID: String) -> String { "\(directory(appID))\(fileID)/" }
 
+    /// The media below whose prefix a key lies; `nil` for other keys.
+    static func media(of key: String) -> (application: Int64, fileID: String)? {
+        let parts = key.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count == 4, parts[0] == root, let application = Int64(parts[1]) else { return nil }
+        return (application, String(parts[2]))
+    }
+
     /// The prefix of the keys of all media of an application.
     private static func directory(_ appID: Int64) -> String { "\(root)/\(appID)/" }
 

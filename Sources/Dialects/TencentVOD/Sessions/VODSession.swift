@@ -98,6 +98,9 @@ struct VODSession: Sendable, Equatable, Codable {
     /// The names of the objects of its files.
     var objectNames: [ObjectName] { files.map { ObjectName(bucket: bucket, key: $0.key) } }
 
+    /// The user for whom it counts until it is committed; `nil` for none, and for what an app's server sends.
+    var user: String? { source == .client ? owner.subject.map { "\(owner.application) \($0)" } : nil }
+
     /// The id of the media that a commit makes or changes.
     var mediaID: String { replacing ?? fileID }
 }
@@ -153,6 +156,8 @@ struct VODMedia: Sendable, Equatable, Codable {
     var video: VODFile
     /// Hexadecimal MD5 of the video; `nil` if it was sent in parts.
     var md5: String?
+    /// Names the content that size and MD5 are of; `nil` in records of earlier versions.
+    var contentID: String?
     var cover: VODFile?
     /// The session that brought the current cover, if it was replaced.
     var coverSession: String?
@@ -173,9 +178,10 @@ struct VODMedia: Sendable, Equatable, Codable {
     ///   - session: The session.
     ///   - size: Bytes of its video.
     ///   - md5: Hexadecimal MD5 of its video, if it is known.
+    ///   - contentID: Names the content, as `VODContent.id`.
     ///
     /// `nil` if the session has no video.
-    init?(_ session: VODSession, size: Int64, md5: String?) {
+    init?(_ session: VODSession, size: Int64, md5: String?, contentID: String? = nil) {
         guard var video = session.video else { return nil }
         video.size = size
         fileID = session.fileID
@@ -185,6 +191,7 @@ struct VODMedia: Sendable, Equatable, Codable {
         source = session.source
         self.video = video
         self.md5 = md5
+        self.contentID = contentID
         cover = session.cover
         labels = session.labels
         name = video.name
@@ -202,6 +209,7 @@ struct VODMedia: Sendable, Equatable, Codable {
     var tombstone: VODMedia {
         var copy = self
         copy.md5 = nil
+        copy.contentID = nil
         copy.cover = nil
         copy.coverSession = nil
         copy.replacedCovers = []

@@ -15,6 +15,8 @@ struct VODSigner: Sendable {
         static let maximumBytes = "sluiceMaxBytes"
         /// Separated by commas.
         static let contentTypes = "sluiceContentTypes"
+        /// Unix seconds: when certificates end that the signature obtains.
+        static let end = "sluiceUntil"
     }
 
     let parameters: TencentUploadSignature.Parameters
@@ -33,6 +35,8 @@ struct VODSigner: Sendable {
     var serverLimits: KeyLimits?
     /// When the signature was verified.
     var verifiedAt = Date.distantFuture
+    /// When what is handed out to the signer must end, with the key behind the signature; `nil` for no such time.
+    var lastExpiry: Date?
 
     /// Whether sessions and media of this owner are the signer's.
     func owns(_ other: VODOwner) -> Bool {
@@ -109,7 +113,9 @@ struct VODSignatureCheck: Sendable {
 
     /// Verifies a signature ("Signature for Upload from Client", VOD documentation).
     ///
-    /// - Throws: `VODFailure`; `UploadError` if the state does not respond.
+    /// The call then counts for its key and user.
+    ///
+    /// - Throws: `VODFailure`; `UploadError`, `.tooManyRequests` if key or user have sent too many calls.
     func verify(_ signature: String, at now: Date) async throws -> VODSigner {
         let parsed = try Self.checked { () throws(SignatureFailure) in try TencentUploadSignature.parse(signature) }
         guard let secretID = parsed["secretId"] else { throw Self.failure(.missingParameter("secretId")) }
@@ -148,6 +154,13 @@ struct VODSignatureCheck: Sendable {
             }
             maximumBytes = number
         }
+        var end = key?.end(ofMintedAt: now)
+        if let text = try Self.value(VODSigner.Parameter.end, in: parameters) {
+            guard let seconds = Int64(text), seconds >= 0 else {
+                throw Self.failure(.notAnInteger(VODSigner.Parameter.end))
+            }
+            end = min(end ?? .distantFuture, Date(timeIntervalSince1970: Double(seconds)))
+        }
         let types = try Self.value(VODSigner.Parameter.contentTypes, in: parameters)
         let signer = VODSigner(
             parameters: parameters,
@@ -157,12 +170,13 @@ struct VODSignatureCheck: Sendable {
             issuer: try issuer ?? Self.value(VODSigner.Parameter.key, in: parameters),
             maximumBytes: maximumBytes,
             contentTypes: types.map { $0.split(separator: ",").map(String.init) } ?? [],
-            verifiedAt: now
+            verifiedAt: now,
+            lastExpiry: end
         )
         if try await revoked.isRevoked(issuer: signer.issuer, subject: subject, issuedAt: signer.signedAt) {
             throw VODFailure(.invalidSignature, "invalid signature: it was revoked")
         }
-        RequestMeter.note(key: signer.issuer, subject: subject)
+        try RequestMeter.identify(key: signer.issuer, subject: subject)
         return signer
     }
 

@@ -86,17 +86,17 @@ struct VODUploads: Sendable {
     /// - Returns: The session and its credentials.
     /// - Throws: `VODFailure`; `UploadError` if state or storage do not respond.
     func begin(_ request: VODRequest, region: String?, by signer: VODSigner) async throws -> Applied {
-        guard limiter.admits(signer.rateName, at: clock.now) else {
-            throw VODFailure(.tooManyRequests, "too many uploads begin at once; try again in a second")
-        }
+        try checkRate(of: signer)
         let now = clock.now
         if signer.isOneTime, try await records.record(Self.signatureKind, signer.id) != nil { throw Self.used }
         var session = try await newSession(request, region: region, by: signer, at: now)
         for file in session.files { try await admit(file, of: session, by: signer) }
         try await prepareBucket()
         while true {
+            try await count(session, at: now)
             let record = CodedRecord(VODSession.kind, session.fileID, session, at: now, until: end(of: session))
             if try await records.insert(record.record, at: now) { break }
+            try await discount(session)
             // The same millisecond and the same six digits.
             session = try await newSession(request, region: region, by: signer, at: now)
         }
@@ -105,6 +105,7 @@ struct VODUploads: Sendable {
             try await use(signer, for: session.fileID)
         } catch {
             _ = try? await records.removeRecord(VODSession.kind, session.fileID)
+            try? await discount(session)
             throw error
         }
         return try applied(session, by: signer, at: now)
@@ -246,7 +247,7 @@ struct VODUploads: Sendable {
     private func applied(_ session: VODSession, by signer: VODSigner, at now: Date) throws -> Applied {
         // Nothing can be sent after the session, when nothing would remove it.
         let seconds = min(now.unixSeconds + place.certificateSeconds, session.validUntil)
-        let end = Date(timeIntervalSince1970: Double(seconds))
+        let end = min(Date(timeIntervalSince1970: Double(seconds)), signer.lastExpiry ?? .distantFuture)
         var upload = signer.grant(for: session.fileID, turn: session.turn, until: end)
         // What was announced is what may be sent; a client that announced nothing has the limit of its signature.
         if let largest = session.files.map({ $0.size ?? .max }).max(), largest < .max {
@@ -323,6 +324,8 @@ struct VODUploads: Sendable {
             guard try await records.replace(found.replaced(by: session, until: end(of: session)).record) else {
                 continue
             }
+            // If this fails, the session's end does it.
+            try? await discount(session)
             return Committed(media: try await record(session, by: signer), session: session)
         }
     }
@@ -373,7 +376,11 @@ struct VODUploads: Sendable {
         else { throw VODFailure(.incomplete, "the video has not arrived completely; upload it and commit again") }
         // Before the media: it is delivered only once that is there, and a repeated commit would not record it.
         try await events.record(.uploaded, of: media.fileID, in: media.owner.application)
-        if try await library.insert(media) { return media }
+        if try await library.insert(media) {
+            // Who may write to the bucket may have replaced a file before this media could be found.
+            guard let found = try await library.media(media.fileID, of: media.owner.application) else { return media }
+            return try await library.settled(found, telling: events)?.content ?? media
+        }
         // Another commit of this session was faster.
         guard let known = try await self.media(session.fileID, of: signer) else {
             throw VODFailure(.noMedia, "this media was deleted")
@@ -381,22 +388,9 @@ struct VODUploads: Sendable {
         return known.content
     }
 
-    /// The media of a session; the size of a playlist is that of all its files ("MediaMetaData", VOD documentation).
     private func media(_ session: VODSession, _ video: Media) async throws -> VODMedia? {
-        guard let directory = session.segments else { return VODMedia(session, size: video.size, md5: video.md5) }
-        var size: Int64 = 0
-        var count = 0
-        var last: String?
-        while true {
-            let query = ObjectQuery(bucket: directory.bucket, prefix: directory.key, after: last, limit: 500)
-            let page = try await objects.objects(query)
-            for object in page where object.key != session.cover?.key {
-                size += object.size
-                count += 1
-            }
-            last = page.last?.key
-            if page.count < 500 { return VODMedia(session, size: size, md5: count == 1 ? video.md5 : nil) }
-        }
+        let content = try await library.content(video, with: session.segments, without: session.cover?.key)
+        return VODMedia(session, size: content.size, md5: content.md5, contentID: content.id)
     }
 
     private func replaceCover(of id: String, with session: VODSession, by signer: VODSigner) async throws -> VODMedia {
@@ -473,6 +467,7 @@ struct VODUploads: Sendable {
         }
         if media == nil, let directory = session.segments { try await objects.removeObjects(below: directory) }
         if let replaced = session.replacing { try await removeReplacedCovers(of: replaced, session.owner.application) }
+        try await discount(session)
         _ = try await records.removeRecord(VODSession.kind, session.fileID)
     }
 }

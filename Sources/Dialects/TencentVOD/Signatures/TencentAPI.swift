@@ -34,9 +34,9 @@ struct TencentAPI: Sendable {
         if !bytes.isEmpty {
             wanted = try Self.checked { () throws(InvalidSignatureRequest) in try SignatureRequest(json: bytes) }
         }
-        if let user = key.user { try limit(&wanted, by: key, user, at: now) }
+        if key.user != nil { try limit(&wanted, by: key, at: now) }
         let issued = try Self.checked { [wanted] () throws(InvalidSignatureRequest) in
-            try issuer.issue(wanted, at: now, mintedBy: key.id, until: key.expiresAt)
+            try issuer.issue(wanted, at: now, mintedBy: key.id, until: key.end(ofMintedAt: now))
         }
         try access.check(key, mints: MintedRights(subject: wanted.subject, reach: reach(wanted.vodSubAppID)))
         minted.increment()
@@ -59,7 +59,6 @@ struct TencentAPI: Sendable {
     private func limit(
         _ wanted: inout SignatureRequest,
         by key: APIKey,
-        _ user: AppUser,
         at now: Date
     ) throws(Problem) {
         guard issuer.mode == .relay else { throw Access.notDirect }
@@ -80,7 +79,6 @@ struct TencentAPI: Sendable {
         try access.limit(minted: &grant, by: key, at: now)
         wanted.maximumBytes = grant.maximumBytes
         wanted.contentTypes = grant.contentTypes.isEmpty ? nil : grant.contentTypes
-        wanted.expiresIn = min(wanted.expiresIn ?? SignatureRequest.defaultLifetime, Int64(user.mintedLifetime))
     }
 
     private static let plainFields: HTTPFields = [

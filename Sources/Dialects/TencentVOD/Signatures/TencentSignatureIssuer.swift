@@ -7,7 +7,7 @@ internal import UploadModel
 ///
 /// It signs the request unchanged. `subject` is not a parameter of the vendor. In `relay` mode it is signed as the
 /// additional parameter `sluiceSubject`, which identifies the uploading user to the relay; so are the API key that minted
-/// the signature and the limits (`VODSigner.Parameter`). The cloud does not know these parameters, so in `direct` mode
+/// the signature, its limits and the end of what it obtains (`VODSigner.Parameter`). The cloud does not know these parameters, so in `direct` mode
 /// the subject becomes the `sourceContext`, which the cloud repeats in its events, unless the app sets its own
 /// `sourceContext`.
 package final class TencentSignatureIssuer: Sendable {
@@ -47,7 +47,7 @@ package final class TencentSignatureIssuer: Sendable {
     ///   - request: What to sign.
     ///   - now: The time of day; fractions of a second are dropped.
     ///   - key: The id of the API key that mints it; `nil` for none.
-    ///   - end: When that key expires, and the signature with it.
+    ///   - end: When the signature must have ended, and in `relay` mode all that it obtains; `nil` for no such time.
     /// - Returns: The signature and the chosen values.
     /// - Throws: Everything that is wrong with the request.
     package func issue(
@@ -79,7 +79,7 @@ package final class TencentSignatureIssuer: Sendable {
             sessionContext: request.sessionContext,
             storageRegion: request.storageRegion
         )
-        if mode == .relay { parameters.additional = Self.additional(request, key) }
+        if mode == .relay { parameters.additional = Self.additional(request, key, end) }
         return IssuedSignature(
             signature: TencentUploadSignature.sign(parameters, with: secret),
             secretID: secretID,
@@ -89,7 +89,11 @@ package final class TencentSignatureIssuer: Sendable {
         )
     }
 
-    private static func additional(_ request: SignatureRequest, _ key: String?) -> [TencentUploadSignature.Field] {
+    private static func additional(
+        _ request: SignatureRequest,
+        _ key: String?,
+        _ end: Date?
+    ) -> [TencentUploadSignature.Field] {
         var fields: [TencentUploadSignature.Field] = []
         func append(_ name: String, _ value: String?) {
             if let value { fields.append(.init(name: name, value: value)) }
@@ -99,6 +103,7 @@ package final class TencentSignatureIssuer: Sendable {
         append(VODSigner.Parameter.maximumBytes, request.maximumBytes.map { String($0) })
         let types = request.contentTypes ?? []
         append(VODSigner.Parameter.contentTypes, types.isEmpty ? nil : types.joined(separator: ","))
+        append(VODSigner.Parameter.end, end.map { String(max($0.unixSeconds, 0)) })
         return fields
     }
 

@@ -4,6 +4,7 @@ internal import HTTPWire
 internal import MetricsKit
 internal import RESTKit
 internal import UploadModel
+internal import VODKit
 
 /// Serves the calls of the upload SDKs, and takes their reports.
 ///
@@ -37,6 +38,9 @@ extension UGCResponder {
         } catch let failure as VODFailure {
             code = String(failure.code.rawValue)
             response = UGCDocuments.failure(failure)
+        } catch let error as UploadError where error.isTooManyRequests {
+            code = String(VODFailure.Code.tooManyRequests.rawValue)
+            response = refuse(error)
         } catch {
             report(call, error)
             code = "503"

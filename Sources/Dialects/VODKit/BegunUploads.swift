@@ -1,0 +1,59 @@
+internal import Bytes
+package import Foundation
+package import UploadModel
+
+/// What app users have begun and neither sent nor given up: a bounded number for each, because each leaves records.
+///
+/// Each is a record by itself, so that all nodes count together. Calls of one user that begin at once can exceed the bound by
+/// their number.
+package struct BegunUploads: Sendable {
+    /// Uploads of one user.
+    package static let maximum = 1000
+
+    private let kind: String
+    private let records: any DialectRecords
+    private let maximum: Int
+
+    package init(_ kind: String, in records: any DialectRecords, maximum: Int = Self.maximum) {
+        self.kind = kind
+        self.records = records
+        self.maximum = maximum
+    }
+
+    /// Counts an upload that a user begins.
+    ///
+    /// - Parameters:
+    ///   - id: Of the upload.
+    ///   - user: Any text that names the user.
+    ///   - end: From when it no longer counts.
+    ///   - now: The time.
+    /// - Returns: `false` if the user has begun too many.
+    /// - Throws: `UploadError`.
+    package func begin(
+        _ id: String,
+        of user: String,
+        until end: Date,
+        at now: Date
+    ) async throws(UploadError) -> Bool {
+        let open = try await records.records(kind, prefix: Self.key("", of: user), after: nil, limit: maximum)
+        // Those that have expired are forgotten now and then.
+        guard open.count(where: { $0.expiresAt.map { now < $0 } ?? true }) < maximum else { return false }
+        let record = DialectRecord(
+            kind: kind,
+            key: Self.key(id, of: user),
+            text: "{}",
+            createdAt: now,
+            expiresAt: end
+        )
+        _ = try await records.insert(record, at: now)
+        return true
+    }
+
+    /// The upload no longer counts: it was sent, or is removed.
+    package func end(_ id: String, of user: String) async throws(UploadError) {
+        _ = try await records.removeRecord(kind, Self.key(id, of: user))
+    }
+
+    /// The bytes of the name, because users may have any characters in theirs.
+    static func key(_ id: String, of user: String) -> String { "\(Hexadecimal.encode(Array(user.utf8)))/\(id)" }
+}
