@@ -95,7 +95,7 @@ package struct UploadSettings: SettingsSection {
             "uploads.revokeWithKey",
             \.revokeWithKey,
             .flag,
-            "Whether upload URLs stop working when the API key that admitted the upload is revoked, and by POST /v1/revocations."
+            "Whether upload URLs stop working, and pulls end, when the API key that admitted the upload is revoked, and by POST /v1/revocations."
         ),
         setting(
             "uploads.deleteAfterCompletion",
