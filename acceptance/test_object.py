@@ -772,6 +772,13 @@ def test_a_form_asks_only_for_access_rights_that_every_object_has(s3):
         assert posted(s3, "rights", [condition], [("acl", allowed)]).status_code == 204
 
 
+def test_the_md5_in_a_form_is_compared(s3):
+    condition = ["starts-with", "$Content-MD5", ""]
+    for hashed, status in ((b"other", 400), (b"<script>", 204)):
+        value = base64.b64encode(hashlib.md5(hashed).digest()).decode()
+        assert posted(s3, "digest", [condition], [("Content-MD5", value)]).status_code == status
+
+
 def test_a_form_gets_no_fields_from_its_query(s3):
     query = "?X-Amz-Signature=1&x-amz-meta-a=1&x-amz-meta-filename=a.exe"
     assert posted(s3, "by query", [], [], query).status_code == 204

@@ -135,6 +135,26 @@ struct FormFieldTests {
         }
     }
 
+    @Test(
+        "a digest in a form is compared with the file",
+        arguments: [
+            (.aws, "Content-MD5", "XUFAKrxLKna5cZ2REBfFkg=="), (.tencent, "Content-MD5", "XUFAKrxLKna5cZ2REBfFkg=="),
+            (.aliyun, "Content-MD5", "XUFAKrxLKna5cZ2REBfFkg=="),
+            (.aliyun, "x-oss-hash-sha1", "aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d"),
+            (.tencent, "x-cos-content-sha1", "aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d"),
+        ] as [(Vendor, String, String)]
+    )
+    func digests(_ vendor: Vendor, _ name: String, _ value: String) async throws {
+        let form = try await FormBench(vendor)
+        let condition = ["starts-with", "$" + name, ""]
+        let other = value.replacing("X", with: "Y").replacing("aaf4", with: "aaf5")
+        let different = vendor == .aliyun ? "400 InvalidDigest" : "400 BadDigest"
+        #expect(try await form.post([condition], [(name, other)]).outcome == different)
+        #expect(try await form.post([condition], [(name, "1")]).outcome == "400 InvalidDigest")
+        #expect(try await form.stored == nil)
+        #expect(try await form.post([condition], [(name, value)]).outcome == "204")
+    }
+
     @Test("the query of a form adds no field")
     func query() async throws {
         let form = try await FormBench(.aws)

@@ -77,7 +77,7 @@ extension ObjectStoreHandler {
         let content = try Self.content(
             opened.file,
             policy,
-            try ObjectChecksum.declared(described),
+            try DeclaredContent(described, .object),
             otherwise: form.vendor.profile.usualChecksum
         )
         let condition: ObjectCondition? = described.forbidsOverwrite ? .isAbsent : nil
@@ -145,10 +145,10 @@ extension ObjectStoreHandler {
     private static func content(
         _ file: FormFile,
         _ policy: PostPolicy,
-        _ declared: ObjectChecksum.Declared?,
+        _ declared: DeclaredContent,
         otherwise usual: ObjectChecksum.Algorithm?
     ) throws(ObjectError) -> ChecksummedContent {
-        let digests = ObjectDigests(declared?.algorithm ?? usual)
+        let digests = ObjectDigests(declared.checksum?.algorithm ?? usual, needsSHA1: declared.sha1 != nil)
         let source = DigestedSource(file, digests)
         let object = ObjectContent(source, size: nil) { () async throws(UploadError) in
             try await source.finish { ObjectError(content: $0) }
@@ -158,8 +158,12 @@ extension ObjectStoreHandler {
             } catch {
                 throw UploadError(.invalidRequest, error.message, cause: ObjectError(policy: error))
             }
-            if let declared, declared.value != values.checksum {
-                throw UploadError(.checksumMismatch, "The checksum of the file differs from the one in the form.")
+            let isAsDeclared =
+                (declared.checksum.map { $0.value == values.checksum } ?? true)
+                && (declared.md5.map { $0 == values.md5 } ?? true) && (declared.sha1.map { $0 == values.sha1 } ?? true)
+                && (declared.crc64.map { $0 == values.crc64 } ?? true)
+            guard isAsDeclared else {
+                throw UploadError(.checksumMismatch, "A digest of the file differs from the one in the form.")
             }
             return ContentDigests(values)
         }
