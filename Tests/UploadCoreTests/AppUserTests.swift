@@ -180,6 +180,7 @@ struct AppUserTests {
         // The same for what is handed out without a request for it, such as links.
         #expect(key.lastExpiry(.distantFuture, at: clock.now) == clock.now.addingTimeInterval(60))
         #expect(key.lastExpiry(clock.now, at: clock.now) == clock.now)
+        #expect(key.lastExpiry(.distantFuture, at: clock.now + 0.5) == clock.now.addingTimeInterval(60))
         var audio = Grant(id: "a", subject: "anna", contentTypes: ["audio/*"], expiresAt: .distantFuture)
         #expect(throws: UploadError.self) { try key.limit(minted: &audio, at: clock.now) }
         #expect(throws: UploadError.self) { try key.requireExpressible([.maximumBytes, .metadata], in: "this") }

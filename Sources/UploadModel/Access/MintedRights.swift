@@ -72,8 +72,8 @@ extension APIKey {
         try limit(&grant)
     }
 
-    /// The earlier of a time and the end of what is handed out with this key: its own expiry, in whole seconds as signatures
-    /// have them; for an app user, `mintedLifetime` from now.
+    /// The earlier of a time and the end of what is handed out with this key, in whole seconds as signatures have them: its own
+    /// expiry; for an app user, `mintedLifetime` from now.
     ///
     /// What an app user mints may outlive the user's token, which lasts minutes. Every place that hands out a credential or a
     /// link asks this, or `limit(minted:at:)`.
@@ -83,9 +83,9 @@ extension APIKey {
     ///   - now: The time.
     /// - Returns: The end.
     package func lastExpiry(_ time: Date, at now: Date) -> Date {
-        if let user { return min(time, now.addingTimeInterval(user.mintedLifetime)) }
-        guard let expiresAt, expiresAt < time else { return time }
-        return Date(timeIntervalSince1970: expiresAt.timeIntervalSince1970.rounded(.down))
+        let end = user.map { now.addingTimeInterval($0.mintedLifetime) } ?? expiresAt
+        guard let end, end < time else { return time }
+        return Date(timeIntervalSince1970: end.timeIntervalSince1970.rounded(.down))
     }
 
     /// When what is handed out now must end; `nil` if the key sets no end.
