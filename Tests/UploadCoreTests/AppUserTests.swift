@@ -188,6 +188,7 @@ struct AppUserTests {
         // An API key has none of this, but what it mints ends with it.
         var plain = key
         plain.user = nil
+        audio = Grant(id: "a", subject: "anna", contentTypes: ["audio/*"], expiresAt: .distantFuture)
         var same = audio
         try plain.limit(minted: &same, at: clock.now)
         audio.expiresAt = try #require(key.expiresAt)
