@@ -250,9 +250,9 @@ def check(world, receiver, row):
     world.wanted, world.twins = row.wanted, []
     try:
         row.way.send(world, held, FILE)
-    except Refused:
+    except Refused as refusal:
         # What is for one upload is used up by the request that began first.
-        assert row.is_one_time and world.twins
+        assert row.is_one_time and world.twins, refusal
         assert all(twin.finish() < 300 for twin in world.twins)
         # A part of a file is not complete.
         assert [stored(world, one) for one in files_of(world, subject)] in ([EVIL], [])
