@@ -270,7 +270,7 @@ struct PullRoom {
         var counts: [SubjectName: Int] = [:]
         for subject in running { if let subject { counts[SubjectName(subject), default: 0] += 1 } }
         full = counts.filter { $0.value >= most }.keys.map(\.text)
-        // The next ones may all be of the user who has the most already.
+        // All that start next may belong to the user with the most places.
         let left = most - (counts.values.filter { $0 < most }.max() ?? 0)
         count = max(0, min(limits.concurrency - running.count, left))
     }
