@@ -121,7 +121,8 @@ let package = Package(
             [
                 "RESTKit", "SettingsKit", "Telemetry", "UploadModel", "UploadCore", "CloudCredentials", "HTTPServer",
                 "HTTPWire",
-                "HTTPClient", "Transport", "SystemIO", "Signing", "MetricsKit", "Tracing", "CSystem", handles,
+                "HTTPClient", "Transport", "SystemIO", "Signing", "Digests", "MetricsKit", "Tracing", "CSystem",
+                handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
@@ -144,7 +145,10 @@ let package = Package(
         layer("Forms", ["UploadModel", "UploadCore", "HTTPWire", "Bytes"], path: "Sources/Dialects/Forms"),
         layer(
             "VODKit",
-            ["UploadModel", "Bytes"],
+            [
+                "GatewayKit", "MetricsKit", "UploadModel", "UploadCore", "Bytes", handles,
+                .product(name: "Logging", package: "swift-log"),
+            ],
             path: "Sources/Dialects/VODKit"
         ),
         layer(
@@ -152,7 +156,7 @@ let package = Package(
             [
                 "VODKit", "ObjectGateway", "ObjectGrants", "ObjectStore", "CloudCalls", "GatewayKit", "RESTKit",
                 "SettingsKit", "MetricsKit", "UploadModel", "UploadCore", "Pulls", "Webhooks", "HTTPWire", "Bytes",
-                "Signing", handles,
+                "Digests", "Signing", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
@@ -276,8 +280,17 @@ let package = Package(
             "Webhooks",
             [
                 "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadModel", "UploadCore", "HTTPClient",
-                "HTTPWire", "Signing",
+                "HTTPWire", "Signing", "Bytes",
                 "MetricsKit", "Tracing", "SystemIO", handles, .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ]
+        ),
+        layer(
+            "ACME",
+            [
+                "DiskStorage", "GatewayKit", "SettingsKit", "Telemetry", "UploadModel", "HTTPServer", "HTTPClient",
+                "HTTPWire", "Transport", "SystemIO", "Signing", "Digests", "Bytes", "MetricsKit", handles,
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
         ),
@@ -313,7 +326,7 @@ let package = Package(
         layer(
             "Administration",
             [
-                "Stores", "ObjectGateway", "Webhooks", "GatewayKit", "RESTKit", "SettingsKit", "Telemetry",
+                "ACME", "Stores", "ObjectGateway", "Webhooks", "GatewayKit", "RESTKit", "SettingsKit", "Telemetry",
                 "DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "StateRecords", "UploadModel", "UploadCore",
                 "HTTPClient", "Transport", "SystemIO", "Signing", "Bytes",
                 .product(name: "Logging", package: "swift-log"),
@@ -324,7 +337,8 @@ let package = Package(
         layer(
             "Gateway",
             [
-                "Administration", "AliyunVOD", "CloudCalls", "Companion", "GatewayKit", "Identity", "LiveEvents",
+                "ACME", "Administration", "AliyunVOD", "CloudCalls", "Companion", "GatewayKit", "Identity",
+                "LiveEvents",
                 "ManagementAPI", "ObjectGateway",
                 "Operations", "PlainUploads", "Pulls", "RESTKit", "SettingsKit", "Stores", "Telemetry", "TencentVOD",
                 "Tus", "Vimeo", "Webhooks", "UploadModel", "UploadCore", "HTTPServer", "HTTPWire", "Signing",
@@ -426,12 +440,19 @@ let package = Package(
                 "HTTPServer", "HTTPWire", "Transport", "SystemIO", "Signing", "Bytes",
             ]
         ),
+        tests(
+            "ACMETests",
+            [
+                "ACME", "HTTPClient", "HTTPWire", "Transport", "SystemIO", "Signing", "Digests", "Bytes",
+                "SluiceTesting", .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
         tests("WebhooksTests", ["Webhooks", "UploadModel", "SystemIO", "SluiceTesting"]),
         tests(
             "TencentVODTests",
             [
                 "VODKit", "TencentVOD", "ObjectGateway", "ObjectGrants", "GatewayKit", "Pulls", "MetricsKit", "RESTKit",
-                "SettingsKit",
+                "SettingsKit", "CloudCalls",
                 "UploadModel", "UploadCore", "HTTPClient",
                 "HTTPWire", "Signing", "Digests", "Bytes", "SluiceTesting",
             ]
@@ -439,7 +460,8 @@ let package = Package(
         tests(
             "VimeoTests",
             [
-                "Vimeo", "VODKit", "UploadModel", "UploadCore", "HTTPWire", "Signing", "SystemIO", "Bytes",
+                "Vimeo", "VODKit", "ObjectGateway", "UploadModel", "UploadCore", "HTTPWire", "Signing", "SystemIO",
+                "Bytes",
                 "SluiceTesting",
             ]
         ),

@@ -233,3 +233,29 @@ def test_uploads_continue_after_a_restart_of_the_database(tmp_path, own_postgres
         assert offset >= 100_000
         assert api.patch(url, offset, body[offset:]).status_code == 204
         assert api.download_hash(upload_id(url)) == (sha256(body), len(body))
+
+
+def test_requests_end_while_the_database_accepts_bytes_and_does_not_answer(tmp_path, own_postgres):
+    environment = own_postgres.environment(tmp_path) | {
+        "SLUICE_DATABASE_STATEMENT_TIMEOUT": "1s",
+        "SLUICE_DATABASE_CONNECT_TIMEOUT": "2s",
+    }
+    body = content(300_000, 1)
+    with Server(tmp_path / "data", environment=environment) as server:
+        api = API(server.url, server.admin_key)
+        url = api.created(len(body))
+        # The kernel takes what is sent to it, and opens connections.
+        own_postgres.pause()
+        try:
+            answer = api.patch(url, 0, body)
+            assert answer.status_code == 503 and "Retry-After" in answer.headers
+            assert api.get("/v1/uploads").status_code == 503
+            assert api.get("/readyz", key=None).status_code == 503
+            assert api.get("/healthz", key=None).status_code == 200
+        finally:
+            own_postgres.go_on()
+        until(lambda: api.get("/readyz", key=None).status_code == 200, timeout=60)
+        until(lambda: api.head(url).status_code == 200, timeout=60)
+        offset = int(api.head(url).headers["Upload-Offset"])
+        assert api.patch(url, offset, body[offset:]).status_code == 204
+        assert api.download_hash(upload_id(url)) == (sha256(body), len(body))

@@ -388,6 +388,37 @@ def test_scopes_are_the_same_as_in_relay_mode(gateway):
     field_problem(minter.post("/v1/presigned-urls", wanted), "method")
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_session_ends_no_later_than_the_key(api, gateway, format):
+    """It cannot be revoked here."""
+    made = api.post("/v1/keys", {"name": "short", "scopes": ["mint"], "expiresIn": 1800}).json()
+    end = moment(made["expiresAt"])
+    short = API(gateway.url, made["secret"])
+    for lifetime in (43_200, 1800, 900):
+        wanted = {"expiresIn": lifetime, "keyPrefix": "a/"}
+        (_, document) = minted(short, format, **wanted)
+        last = min(end, datetime.now(UTC) + timedelta(seconds=lifetime))
+        assert last - timedelta(seconds=60) < ending(document) <= last + timedelta(seconds=2), (lifetime, document)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_no_session_is_made_that_would_outlive_the_key(api, gateway, format):
+    made = api.post("/v1/keys", {"name": "short", "scopes": ["mint"], "expiresIn": 60}).json()
+    short = API(gateway.url, made["secret"])
+    # Tencent's can last a minute, which is over for this key by now.
+    for lifetime in (43_200, 900):
+        field_problem(asked(short, format, expiresIn=lifetime, keyPrefix="a/"), "expiresIn")
+
+
+def ending(document):
+    """When credentials end."""
+    inner = document.get("Credentials") or document.get("credentials") or document
+    for text in (inner.get("Expiration"), document.get("Expiration")):
+        if text:
+            return moment(text)
+    return datetime.fromtimestamp(document["expiredTime"], UTC)
+
+
 def created_key(gateway, scope):
     made = run("keys", "create", "--name", scope, "--scope", scope, environment=gateway.environment).stdout
     return re.search(r"slk_\S+", made)[0]

@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+import requests
 
 from harness.api import API, TUS, moment, path_of, problem, tus_error, tus_patch, upload_id
 from harness.daemon import free_port
@@ -12,6 +13,8 @@ from harness.data import MIB, content
 from harness.draft import VERSIONS, Client, assert_media
 from harness.receiver import Receiver
 from harness.server import run
+from harness.vimeo import Plain as Vimeo
+from harness.vimeo import token as vimeo_token
 from harness.wire import Wire, head, until
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
@@ -121,6 +124,28 @@ def test_hooks_contain_no_credentials(hooked, receiver):
     assert all(path_of(one).rsplit(".", 1)[1] not in text for one in parts)
     assert api.key not in text and "session=1" not in text
     assert path_of(url).rsplit(".", 1)[1] not in text
+
+
+def test_hooks_contain_no_links_of_vimeo_and_no_presigned_urls(hooked, receiver):
+    server, api = hooked()
+    vimeo = Vimeo(server, vimeo_token(server, "dora"))
+    video = vimeo.create(3)
+    link = video["upload"]["upload_link"]
+    fields = TUS | {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+    assert requests.patch(link, data=b"abc", headers=fields, timeout=20).status_code == 204
+    ticket = vimeo.ticket()
+    put = requests.put(ticket["upload_link_secure"], data=b"abc", timeout=20)
+    assert put.status_code == 200
+    assert vimeo("DELETE", ticket["complete_uri"]).status_code == 201
+    picture = vimeo("POST", video["uri"] + "/pictures").json()["link"]
+    jpeg = bytes.fromhex("ffd8ffe000104a46494600010100000100010000")
+    requests.put(picture, data=jpeg, headers={"Referer": link + "?token=secret-1"}, timeout=20)
+    receiver.wait("post-finish")
+    text = repr([(one.payload, one.fields) for one in receiver.calls])
+    for one in (link, ticket["upload_link_secure"], picture):
+        assert path_of(one).rsplit(".", 1)[1] not in text
+        assert path_of(one).rsplit(".", 1)[0] in text
+    assert ticket["complete_uri"].rsplit("signature=", 1)[1] not in text and "secret-1" not in text
 
 
 def test_configured_fields_are_forwarded_to_blocking_hooks(hooked, receiver):
@@ -363,7 +388,7 @@ def test_progress_is_reported_while_bytes_arrive(hooked, receiver):
 
 
 @pytest.mark.parametrize(
-    "reply", [500, 403, {"HTTPResponse": {"StatusCode": 99}}, {"ChangeFileInfo": {"ID": "/x"}}, {"RejectUpload": 7}]
+    "reply", [500, 404, {"HTTPResponse": {"StatusCode": 99}}, {"ChangeFileInfo": {"ID": "/x"}}, {"RejectUpload": 7}]
 )
 def test_a_hook_that_fails_refuses_or_allows(hooked, receiver, reply):
     receiver.reply = reply
@@ -388,6 +413,86 @@ def test_a_hook_that_fails_refuses_or_allows(hooked, receiver, reply):
     receiver.reply = reply
     api = API(server.url, server.admin_key)
     assert api.download_hash(api.uploaded(b"abc"))[1] == 3
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 406, 413, 414, 415, 422, 431])
+def test_a_payload_that_the_receiver_does_not_take_allows_nothing(hooked, receiver, status):
+    """A client can bring that about."""
+    receiver.reply = status
+    _, api = hooked(EVENTS="pre-create, pre-finish", TIMEOUT="500ms", ON_FAILURE="allow")
+    assert tus_error(api.create(3), 503) == "ERR_UNAVAILABLE"
+    assert api.get("/v1/uploads").json()["uploads"] == []
+
+
+def test_hooks_have_fields_of_limited_size(hooked, receiver):
+    _, api = hooked(EVENTS="pre-create")
+    many = {f"X-Many-{number}": "é".encode() * 1000 for number in range(20)}
+    api.created(1, headers=many | {"X-Long": '"' * 5000, "X-Tenant": "t1"})
+    (call,) = receiver.of("pre-create")
+    header = call.request["Header"]
+    assert "X-Long" not in header and 5 <= sum(name.startswith("X-Many-") for name in header) < 9
+    assert len(repr(header)) < 40_000
+
+
+def test_padding_does_not_take_the_place_of_other_fields(hooked, receiver):
+    """As those that a proxy adds behind what the client sent."""
+    _, api = hooked(EVENTS="pre-create")
+    api.created(1, headers={f"X-Pad-{number}": "p" * 600 for number in range(80)} | {"X-Tenant": "t" * 150})
+    (call,) = receiver.of("pre-create")
+    assert call.request["Header"]["X-Tenant"] == ["t" * 150]
+    assert 20 <= sum(name.startswith("X-Pad-") for name in call.request["Header"]) < 28
+
+
+def test_requests_without_content_that_wait_for_the_app_count(make_server, receiver):
+    begun, opened = threading.Semaphore(0), threading.Event()
+
+    def reply(call):
+        if call.upload["MetaData"].get("held"):
+            begun.release()
+            opened.wait(20)
+        return {}
+
+    receiver.reply = reply
+    settings = {"HOOKS_URL": receiver.url, "HOOKS_SECRET": SECRET, "HOOKS_EVENTS": "pre-create"}
+    settings |= {"LIMITS_SUBJECT_UPLOADS": "2"}
+    server = make_server(environment={f"SLUICE_{name}": value for name, value in settings.items()}).start()
+    api = API(server.url, server.admin_key)
+    busy, other = (api.post("/v1/tus/tokens", json={"subject": one}).json()["token"] for one in ("eve", "bob"))
+    held = [
+        threading.Thread(target=api.create, args=(3,), kwargs={"key": busy, "metadata": {"held": "1"}}) for _ in "12"
+    ]
+    for thread in held:
+        thread.start()
+    for _ in held:
+        assert begun.acquire(timeout=20)
+    try:
+        assert api.create(3, key=busy).status_code == 429
+        assert api.create(3, key=other).status_code == 201
+    finally:
+        opened.set()
+        for thread in held:
+            thread.join()
+    assert api.create(3, key=busy).status_code == 201
+
+
+def test_the_events_of_one_user_do_not_keep_those_of_others_waiting(hooked, receiver):
+    """However many there are: users have turns."""
+    _, api = hooked(EVENTS="post-finish")
+    opened = threading.Event()
+
+    def reply(_):
+        opened.wait(20)
+        return {}
+
+    receiver.reply = reply
+    busy, other = (api.post("/v1/tus/tokens", json={"subject": one}).json()["token"] for one in ("eve", "bob"))
+    for _ in range(120):
+        api.created(0, key=busy)
+    api.created(0, key=other)
+    opened.set()
+    receiver.wait("post-finish", 121)
+    subjects = [call.upload["Subject"] for call in receiver.of("post-finish")]
+    assert subjects.index("bob") < 80, "those in flight, and as many again, may come before"
 
 
 def test_a_hook_is_repeated_while_its_receiver_restarts(make_server):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import jwt
 import pytest
 import requests
+from botocore.exceptions import ClientError
 from test_clients import assert_stored, run_client
 
 from harness.api import API, field_problem, problem, tus_error, upload_id
@@ -16,7 +17,7 @@ from harness.daemon import free_port
 from harness.data import write_file
 from harness.events import Stream
 from harness.identity import CONFIGURATION, IdentityProvider, Key, encoded, hmac_by
-from harness.object_client import BUCKET, ObjectServer, client, code
+from harness.object_client import BUCKET, ROLE, ObjectServer, client, code
 from harness.server import run
 from harness.wire import until
 
@@ -595,3 +596,71 @@ def test_a_changed_part_of_a_used_token_is_noticed(gateway, provider):
     other = json.loads(base64.urlsafe_b64decode(claims + "==")) | {"sub": "second"}
     changed = f"{head}.{encoded(json.dumps(other).encode())}.{signature}"
     assert user(gateway, changed).create(1).status_code == 401
+
+
+# Audit log
+
+
+def audited(gateway, **wanted):
+    """Lines of the audit log with these fields."""
+    found = [json.loads(line) for line in gateway.whole_log().splitlines() if line.startswith("{")]
+    return [line for line in found if line["message"] == "audit" and wanted.items() <= line.items()]
+
+
+def test_sign_ins_are_in_the_audit_log(make_gateway, provider):
+    """A user is one line for each address, however many tokens it has."""
+    gateway = make_gateway(entry(provider, scopes=ALL), SLUICE_TRUSTED_PROXIES="127.0.0.1")
+    for number in range(3):
+        app = user(gateway, provider.token(sub="audited", jti=str(number)))
+        assert app.create(1).status_code == 201
+        assert app.get("/v1/uploads").status_code == 200
+    (line,) = audited(gateway, action="user.admit")
+    assert (line["subject"], line["client"], line["dialect"]) == ("audited", "127.0.0.1", "tus")
+    assert line["by"].startswith("identity_") and line["level"] == "notice" and line["request"]
+    answer = app.get("/v1/uploads", headers={"X-Forwarded-For": "192.0.2.9"})
+    assert answer.status_code == 200
+    (line,) = audited(gateway, action="user.admit", client="192.0.2.9")
+    assert line["request"] == answer.headers["X-Request-ID"] and line["dialect"] == "management"
+    text = gateway.whole_log()
+    assert app.key not in text and app.key.split(".")[2] not in text
+
+
+def test_refused_credentials_are_in_the_audit_log(make_gateway, provider):
+    gateway = make_gateway(entry(provider))
+    stranger = Key("stranger")
+    for token in (provider.token(stranger), provider.token(aud="other"), "ey" + "x." * 40, "slk_unknown"):
+        assert user(gateway, token).create(1).status_code == 401
+        assert user(gateway, token).get("/v1/uploads").status_code == 401
+    assert requests.get(gateway.url + "/v1/uploads", timeout=30).status_code == 401
+    found = audited(gateway, action="credential.refuse")
+    assert [(line["reason"], line["dialect"]) for line in found] == [
+        ("ERR_UNAUTHENTICATED", "tus"),
+        ("unauthenticated", "management"),
+    ]
+    assert all(line["client"] == "127.0.0.1" and "by" not in line for line in found)
+    with pytest.raises(ClientError):
+        client(gateway.object_url, ("wrong", "secret")).list_buckets()
+    (line,) = audited(gateway, action="credential.refuse", dialect="s3")
+    assert line["reason"] == "InvalidAccessKeyId"
+    assert audited(gateway, action="user.admit") == []
+
+
+def test_a_flood_of_refusals_is_few_lines(make_gateway, provider):
+    gateway = make_gateway(entry(provider), SLUICE_TRUSTED_PROXIES="127.0.0.1")
+    app = user(gateway, "slk_unknown")
+    start = time.monotonic()
+    for number in range(150):
+        assert app.get("/v1/uploads", headers={"X-Forwarded-For": f"192.0.2.{number}"}).status_code == 401
+    seconds = time.monotonic() - start
+    lines = audited(gateway, action="credential.refuse")
+    assert 1 <= len(lines) <= 10 * (seconds + 2)
+    assert len(lines) + sum(line.get("withheld", 0) for line in lines) <= 150
+
+
+def test_keys_at_token_services_are_in_the_audit_log(make_gateway, provider):
+    gateway = make_gateway(entry(provider))
+    sts = client(gateway.object_url, gateway.pair(), "sts")
+    for name in ("anna", "bert"):
+        sts.assume_role(RoleArn=ROLE, RoleSessionName=name)
+    (line,) = audited(gateway, action="session.mint")
+    assert line["by"].startswith("key_") and line["dialect"] == "sts" and "subject" not in line

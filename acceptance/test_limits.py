@@ -73,6 +73,25 @@ def test_requests_of_one_address(make_server):
         assert limited(server, "address_requests") == len(too_many)
 
 
+def test_a_client_behind_a_proxy_does_not_choose_its_address(make_server):
+    """The proxy appends an element with the client's address, as a list or as a field of its own."""
+    with make_server(environment=SLOW | {"SLUICE_TRUSTED_PROXIES": "127.0.0.2"}) as server:
+
+        def counted(each):
+            """Those refused of requests with these fields, which are sent at once."""
+            with From("127.0.0.2", server.address) as wire:
+                wire.send(b"".join(head("GET", "/healthz", fields) for fields in each))
+                return refused([wire.reply("GET") for _ in each])
+
+        said = [f'for=198.51.100.{number};x="' for number in range(30)]
+        assert counted([[("Forwarded", f"{one}, for=192.0.2.1;proto=https")] for one in said])
+        assert counted([[("Forwarded", one), ("Forwarded", 'for="192.0.2.2:80"')] for one in said])
+        # Nobody is nobody's client.
+        for field in [("Forwarded", 'for="'), (FORWARDED, "unknown"), (FORWARDED, "fe80::1%eth0")]:
+            assert counted([[field]] * 30), field
+        assert not refused(ask("127.0.0.2", server.address, 30))
+
+
 def test_object_clients_are_told_to_slow_down(make_server):
     port = free_port()
     with make_server(environment=SLOW | {"SLUICE_OBJECT_LISTEN": f"127.0.0.1:{port}"}):

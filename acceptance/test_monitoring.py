@@ -4,12 +4,14 @@ import base64
 import json
 import re
 import subprocess
+import time
 
 import pytest
 import requests
 import yaml
 
 from harness.api import API
+from harness.collector import Collector
 from harness.daemon import Daemon, free_port
 from harness.data import content
 from harness.object_client import BUCKET, ObjectServer
@@ -123,7 +125,7 @@ def test_what_they_ask_is_documented():
 class Prometheus:
     """With the example of `deploy/monitoring`; only the target, the key's file and the intervals are replaced."""
 
-    def __init__(self, folder, server):
+    def __init__(self, folder, server, *flags):
         text = (MONITORING / "prometheus.yaml").read_text()
         targets = "['sluice-1:8080', 'sluice-2:8080', 'sluice-3:8080']"
         for old, new in {
@@ -144,6 +146,7 @@ class Prometheus:
             f"--config.file={folder / 'prometheus.yaml'}",
             f"--storage.tsdb.path={folder / 'data'}",
             f"--web.listen-address=127.0.0.1:{self.port}",
+            *flags,
         ]
         self.daemon = Daemon("prometheus", command, log=folder / "log", cwd=folder)
 
@@ -207,6 +210,33 @@ def test_every_query_of_the_dashboard_returns_data(prometheus):
         assert prometheus.ask(f'{{__name__=~"{name}(_count)?"}}') == [], f"{name} has data: it needs no line in WITHOUT"
     asked = {name for _, query in queries() for name in names(query)}
     assert set(WITHOUT) <= asked
+
+
+def test_durations_lead_to_traces(tmp_path):
+    """Prometheus asks for OpenMetrics, and stores the trace of a request beside its bucket."""
+    with Collector() as collector:
+        settings = {"SLUICE_TRACING_ENDPOINT": collector.url, "SLUICE_TRACING_SAMPLE_RATIO": "1"}
+        with ObjectServer(tmp_path / "gateway", free_port(), settings) as server:
+            API(server.url, server.admin_key).uploaded(b"hello")
+            one = Prometheus(tmp_path, server, "--enable-feature=exemplar-storage")
+            one.daemon.start().wait_for_port(one.port)
+            try:
+                until(lambda: requests.get(f"http://127.0.0.1:{one.port}/-/ready", timeout=20).ok, 20)
+                query = 'sluice_http_request_duration_seconds_bucket{route="/files/{upload}"}'
+                now = time.time()
+
+                def exemplars():
+                    found = one.get("query_exemplars", query=query, start=now - 3600, end=now + 3600)
+                    return [exemplar for series in found for exemplar in series["exemplars"]]
+
+                (exemplar,) = until(exemplars, 20)
+                assert [sample["value"][1] for sample in one.ask("up")] == ["1"]
+            finally:
+                one.daemon.stop()
+            labels = exemplar["labels"]
+            (span,) = until(lambda: collector.find(trace=labels["trace_id"], kind=2))
+            assert span.name == "PATCH /files/{upload}" and labels["span_id"] == span.id
+            assert 0 < float(exemplar["value"]) < 60
 
 
 def test_every_rule_is_evaluated(prometheus):

@@ -360,6 +360,20 @@ def test_a_user_whose_pulls_never_end_leaves_a_place_to_others(make_server, orig
     assert sum(one.sent > 0 for one in slow) == 2
 
 
+def test_two_users_whose_pulls_never_end_give_way_to_a_third(make_server, origin):
+    """Both wait with more when it comes; what gave way goes on where it was."""
+    server = make_server(environment=SETTINGS | {"SLUICE_PULL_CONCURRENCY": "3"}).start()
+    api = API(server.url, server.admin_key)
+    slow = [origin.add(f"/slow-{number}", content(4 * MIB, 12), delay=0.5, piece=2 * KIB) for number in range(6)]
+    for number in range(6):
+        pull(api, f"{origin.url}/slow-{number}", subject=("mallory", "trudy")[number % 2])
+    until(lambda: sum(one.sent > 0 for one in slow) == 3)
+    data = content(3 * KIB, 13)
+    origin.add("/quick", data)
+    for subject in ("bob", "carol"):
+        completed(api, pull(api, origin.url + "/quick", subject=subject), data, timeout=20)
+
+
 def test_memory_does_not_grow_with_the_content(make_server, origin):
     server = make_server(environment=SETTINGS).start()
     api = API(server.url, server.admin_key)

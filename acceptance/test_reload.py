@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import signal
 import threading
 
@@ -10,9 +11,11 @@ import requests
 import yaml
 from test_limits import COUNTED, ask, refused
 
-from harness.api import API, TUS, upload_id
+from harness import object_client
+from harness.api import API, TUS, tus_error, upload_id
 from harness.data import content, sha256
 from harness.identity import IdentityProvider, Key
+from harness.object_client import MINTED, ROLE
 from harness.objects import ObjectStore
 from harness.receiver import Receiver
 from harness.server import BINARY
@@ -184,6 +187,95 @@ def test_issuers_need_a_restart_if_there_were_none(make_server, tmp_path, provid
     one = Reloaded(make_server, tmp_path, {})
     line = one.hang_up({"jwt": {"issuers": [issuer(providers[0])]}}, "changed settings need a restart")
     assert line["settings"] == "jwt.issuers"
+
+
+def test_quotas(make_server, tmp_path):
+    """Of accounts without a policy of their own; what they have used stays counted."""
+    one = Reloaded(make_server, tmp_path, {})
+    api = one.api
+    minted = {name: API(one.server.url, mint(api, name)) for name in ("anna", "bert")}
+    assert api.request("PUT", "/v1/quota/subjects/bert", json={"openUploads": 3}).status_code == 200
+    for name in minted:
+        assert [minted[name].create(1).status_code for _ in range(2)] == [201, 201]
+    settings = {"quota": {"subject": {"openUploads": 2, "uploadBytes": 10, "extensions": "mp4"}}}
+    line = one.hang_up(settings)
+    assert line["changed"] == "quota.subject.openUploads, quota.subject.uploadBytes, quota.subject.extensions"
+    # The two that are open count at once.
+    assert tus_error(minted["anna"].create(1, metadata={"filename": "a.mp4"}), 403) == "ERR_QUOTA_EXCEEDED"
+    assert minted["bert"].create(11).status_code == 201 and api.create(11).status_code == 201
+    bad = {"quota": {"subject": {"openUploads": -1}}, "log": {"level": "debug"}}
+    one.hang_up(bad, "the settings were not read again; those before stay in use")
+    assert minted["anna"].create(1, metadata={"filename": "a.mp4"}).status_code == 403
+    # Without a limit again, and with another one.
+    assert one.hang_up({"quota": {"subject": {"uploadBytes": 10}}})["changed"].startswith("quota.subject.openUploads")
+    assert minted["anna"].create(10).status_code == 201 and minted["anna"].create(11).status_code == 413
+    line = one.hang_up({"quota": {"period": "1h"}}, "changed settings need a restart")
+    assert line["settings"] == "quota.period"
+    assert minted["anna"].create(11).status_code == 201
+
+
+def mint(api, subject):
+    return api.post("/v1/tus/tokens", {"subject": subject}).json()["token"]
+
+
+TOO_LARGE = (400, "EntityTooLarge")
+
+
+def assumed(server, token):
+    """Status of AssumeRoleWithWebIdentity, and the credentials."""
+    wanted = {"Action": "AssumeRoleWithWebIdentity", "Version": "2011-06-15", "RoleSessionName": "phone"}
+    wanted |= {"RoleArn": ROLE, "WebIdentityToken": token}
+    answer = requests.post(server.object_url, data=wanted, timeout=20)
+    found = [re.search(f"<{name}>(.*?)</{name}>", answer.text) for name in MINTED["aws"]]
+    return answer.status_code, [one and one[1] for one in found]
+
+
+def test_the_identity_provider(make_server, tmp_path, providers):
+    """It appears, changes, keeps its fetched keys, and ends, with the sessions of its users."""
+    first, second = providers
+    listen = {"SLUICE_OBJECT_LISTEN": "127.0.0.1:0", "SLUICE_OBJECT_BUCKETS": "uploads"}
+    one = Reloaded(make_server, tmp_path, {}, environment=listen)
+    server = one.server
+
+    def stored(session):
+        store = object_client.client(server.object_url, (session[0], session[1]), token=session[2])
+        return object_client.code(store.put_object, Bucket="uploads", Key="anna/1", Body=b"12345")
+
+    def gone(session):
+        return stored(session) not in (None, TOO_LARGE)
+
+    assert assumed(server, first.token())[0] == 400
+    about = {"issuer": first.url, "audience": "app"}
+    assert one.hang_up({"identity": about})["changed"] == "identity.issuer, identity.audience"
+    status, session = assumed(server, first.token())
+    assert status == 200 and stored(session) is None
+    asked = len(first.asked)
+    changed = one.hang_up({"identity": about | {"maximumBytes": 3, "audience": "app, web"}})["changed"]
+    assert changed == "identity.audience, identity.maximumBytes"
+    # What was minted before keeps its limits; what is minted now has the new ones.
+    status, smaller = assumed(server, first.token(aud="web"))
+    assert (status, stored(smaller), stored(session)) == (200, TOO_LARGE, None)
+    assert len(first.asked) == asked
+    one.hang_up(
+        {"identity": about | {"issuer": "not a URL"}}, "the settings were not read again; those before stay in use"
+    )
+    assert assumed(server, first.token())[0] == 200
+    # A removed audience and a removed issuer end what their users have.
+    one.hang_up({"identity": about})
+    until(lambda: gone(smaller))
+    assert stored(session) is None
+    one.hang_up({"identity": about | {"issuer": second.url}})
+    assert assumed(server, first.token())[0] == 400 and assumed(server, second.token())[0] == 200
+    until(lambda: gone(session))
+    one.hang_up({})
+    assert assumed(server, second.token())[0] == 400
+
+
+def test_an_identity_provider_without_a_bucket_needs_a_restart(make_server, tmp_path, providers):
+    one = Reloaded(make_server, tmp_path, {"object": {"buckets": []}})
+    settings = {"identity": {"issuer": providers[0].url, "audience": "app"}, "object": {"buckets": "uploads"}}
+    line = one.hang_up(settings, "changed settings need a restart")
+    assert line["settings"] == "object.buckets, identity.issuer, identity.audience"
 
 
 def test_what_needs_a_restart_is_one_line(make_server, tmp_path):

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from harness.api import field_problem, moment, problem, upload_id
+from harness.api import field_problem, moment, patch_fields, path_of, problem, upload_id
 from harness.data import MIB
-from harness.wire import Wire
+from harness.wire import Wire, until
 
 UNKNOWN = "0" * 26
 WITH_JSON = [
@@ -237,6 +237,34 @@ def test_uploads_are_listed_newest_first_in_pages(api):
             break
     assert seen == made[::-1]
     assert pages == 3
+
+
+def test_the_time_of_an_upload_moves_with_its_bytes(api, server):
+    """Also while one long request sends them, which the records do not know of, and in lists."""
+    subject = f"moving-{time.time_ns()}"
+    length = 16 * MIB
+    made = api.post("/v1/tus/uploads", {"length": length, "subject": subject}).json()
+
+    def times():
+        (listed,) = api.get("/v1/uploads", params={"subject": subject}).json()["uploads"]
+        return moment(api.upload(made["id"])["updatedAt"]), moment(listed["updatedAt"])
+
+    def moved(before):
+        wire.send(b"x" * 4096)
+        now = times()
+        return now if min(now) > before else None
+
+    start = moment(made["createdAt"])
+    assert times() == (start, start)
+    with Wire(server.address) as wire:
+        wire.request("PATCH", path_of(made["url"]), patch_fields(0, length))
+        first = until(lambda: moved(start))
+        second = until(lambda: moved(max(first)))
+        assert max(second) <= datetime.now(UTC)
+        assert 4096 <= api.upload(made["id"])["offset"] < length
+    # The request is over, and the time stays.
+    until(lambda: api.offset(made["url"]) >= 4096)
+    assert min(times()) >= max(first)
 
 
 def test_uploads_are_filtered_by_state(api):

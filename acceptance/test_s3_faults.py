@@ -11,6 +11,7 @@ import re
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -825,6 +826,37 @@ def test_the_disk_for_the_spool_is_full(make_relay, tmp_path):
         assert statuses == [204, 204]
         assert_whole(relay, urls[0], contents[0], others=[contents[1]])
         relay.server.stop()
+
+
+def unread(client, server):
+    """Bytes that the process behind `server` has not read of a connection, as the kernel counts; 0 once it is over."""
+    names = [f"0100007F:{port:04X}" for port in (server[1], client[1])]
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, state, queues, *_ = line.split()
+        if [local, remote, state] == [*names, "01"]:
+            return int(queues.split(":")[1], 16)
+    return 0
+
+
+def test_the_unfinished_parts_of_one_user_leave_room_for_others(make_relay):
+    relay = make_relay(SLUICE_S3_MEMORY="16MiB", SLUICE_S3_SPOOL="32MiB", SLUICE_S3_RETRY_TIME="1s")
+    eve, bob = (relay.api.post("/v1/tus/tokens", {"subject": one}).json()["token"] for one in ("eve", "bob"))
+    nearly = content(PART - 100_000, 32)
+    with contextlib.ExitStack() as stack:
+        # Less than a part is left of both.
+        for _ in range(9):
+            url = relay.api.created(100 * MIB, key=eve)
+            wire = stack.enter_context(Wire(relay.server.address, timeout=60))
+            wire.request("PATCH", path_of(url), patch_fields(0, 100 * MIB))
+            # Where there is no room for her, the gateway reads no more, and ends the request.
+            with contextlib.suppress(OSError, Closed):
+                wire.send(nearly)
+                client = wire.socket.getsockname()
+                until(lambda client=client: not unread(client, relay.server.address))
+        data = content(PART + 1, 33)
+        url = relay.api.created(len(data), key=bob)
+        assert relay.api.patch(url, 0, data).status_code == 204
+    assert relay.api.download_hash(upload_id(url)) == digest_and_size(data)
 
 
 # Downloads

@@ -106,8 +106,8 @@ def test_the_documented_metrics_exist(api):
     table = re.findall(r"^\| (`(?:sluice|process)_.*?) \|", (ROOT / "docs/observability.md").read_text(), re.M)
     documented = [name for names in table for name in re.findall(r"`…?([a-z_]+)", names)]
     assert len(documented) > 25
-    # They are there only with a store, with TLS, with a URL for the events, with traces.
-    elsewhere = ("sluice_store_", "sluice_tls_certificate_", "sluice_tencent_events_", "sluice_trace_")
+    # They are there only with a store, with TLS, with certificates by ACME, with a URL for the events, with traces.
+    elsewhere = ("sluice_store_", "sluice_tls_certificate_", "sluice_acme_", "sluice_tencent_events_", "sluice_trace_")
     missing = [name for name in documented if not name.startswith(elsewhere)]
     assert [name for name in missing if not any(one.endswith(name) for one in families)] == []
 

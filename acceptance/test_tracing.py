@@ -70,6 +70,33 @@ def test_a_request_is_a_span_of_the_clients_trace(traced, collector):
     assert line["trace_id"] == TRACE
 
 
+OPEN = "application/openmetrics-text;version=1.0.0"
+
+
+def test_metrics_have_exemplars_for_clients_that_want_them(traced, make_server):
+    server, api = traced()
+    url = api.created(3)
+    assert api.patch(url, 0, b"abc", headers=parent()).status_code == 204
+    # What is not sampled is none.
+    assert api.get("/v1/uploads", headers=parent("00", "1" * 32)).status_code == 200
+    text = f"{OPEN};q=0.9,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+    answer = api.get("/metrics", headers={"Accept": text})
+    assert answer.headers["Content-Type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    lines = answer.text.splitlines()
+    assert lines[-1] == "# EOF" and "# TYPE sluice_http_requests counter" in lines
+    (line,) = [line for line in lines if f'trace_id="{TRACE}"' in line]
+    assert line.startswith('sluice_http_request_duration_seconds_bucket{route="/files/{upload}",le="')
+    assert "1" * 32 not in answer.text
+    for accept in ("*/*", "text/plain", f"{OPEN};q=0.1, text/plain;q=0.2"):
+        answer = api.get("/metrics", headers={"Accept": accept})
+        assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert TRACE not in answer.text and "# EOF" not in answer.text
+    # Without traces there is nothing to add.
+    other = make_server("untraced").start()
+    answer = API(other.url, other.admin_key).get("/metrics", headers={"Accept": text})
+    assert answer.headers["Content-Type"].startswith("text/plain")
+
+
 def test_a_request_without_a_parent_begins_a_trace(traced, collector):
     _, api = traced()
     assert api.get("/v1/uploads").ok
@@ -124,7 +151,7 @@ def test_a_failed_call_is_an_error(traced, collector):
     _, api = traced(**{f"SLUICE_HOOKS_{name}": value for name, value in settings.items()})
     assert api.create(1, headers=parent()).status_code == 503
     (server,) = until(lambda: collector.find(trace=TRACE, kind=SERVER))
-    assert server.is_error and server.attributes["error.type"] == "503"
+    assert server.is_error and server.attributes["error.type"] == "ERR_UNAVAILABLE"
     calls = collector.find(trace=TRACE, kind=CLIENT)
     assert calls and all(call.is_error for call in calls)
     assert calls[0].attributes["error.type"] == "unreachable"

@@ -731,6 +731,23 @@ def test_too_many_calls_are_refused(tmp_path):
         assert Plain(server, token(server, "eve"))("GET", "/me").status_code == 200
 
 
+def test_a_key_ends_only_so_many_tokens(tmp_path):
+    """Each is a record that frees nothing, and a key that may mint chooses another user for each."""
+    with Server(tmp_path / "data", environment={"SLUICE_VIMEO_CALLS_PER_MINUTE": "1"}) as server:
+        # Again, if a new minute began in the middle.
+        for attempt in itertools.count():
+            tokens = [token(server, f"user{attempt}-{number}") for number in range(12)]
+            answers = [Plain(server, one)("DELETE", "/tokens") for one in tokens]
+            if [answer.status_code for answer in answers][:10] == [204] * 10 and (
+                len({answer.headers["X-RateLimit-Reset"] for answer in answers}) == 1
+            ):
+                break
+            assert attempt < 5
+        assert [answer.status_code for answer in answers[10:]] == [429, 429]
+        assert "Retry-After" in answers[11].headers
+        assert Plain(server, token(server, "eve"))("GET", "/me").status_code == 200
+
+
 def test_links_do_not_ask_who_comes(server, client):
     video = client.create(3, "streaming")
     link = video["upload"]["upload_link"]

@@ -26,7 +26,7 @@ package enum HealthCheck {
                 to: request(path),
                 from: address(of: settings),
                 preamble: server.expectsProxyHeader ? Array("PROXY UNKNOWN\r\n".utf8) : [],
-                security: settings.general.tls.certificate == nil ? nil : .init(own: server.certificate),
+                security: settings.servesTLS ? .init(own: server.certificate) : nil,
                 limit: 65_536,
                 within: timeout
             )
@@ -70,7 +70,7 @@ package enum HealthCheck {
         let host = gateway.listen.onThisMachine.host
         let tls = settings.general.tls
         // Its own, because it has no other that could be one of these authorities.
-        let own = tls.clientAuthorities == nil ? nil : tls.files.first
+        let own = tls.clientAuthorities == nil ? nil : tls.files.first ?? settings.keptCertificate
         return LocalServer(
             unixPath: gateway.listen.unixPath,
             expectsProxyHeader: gateway.expectsProxyHeader
@@ -81,7 +81,7 @@ package enum HealthCheck {
 
     static func url(of settings: Settings, path: String) -> String {
         let listen = settings.general.gateway.listen
-        let scheme = settings.general.tls.certificate == nil ? "http" : "https"
+        let scheme = settings.servesTLS ? "https" : "http"
         if listen.unixPath != nil { return "\(scheme)://localhost\(path)" }
         return "\(scheme)://\(listen.onThisMachine)\(path)"
     }

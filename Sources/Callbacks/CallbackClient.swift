@@ -15,6 +15,8 @@ package import UploadModel
 package struct CallbackClient: CallbackSender {
     /// Per URL, from name resolution to the end of the response ("Callback", OSS documentation).
     package static let limit = Duration.seconds(5)
+    /// What runs at once; the clients would queue more, and their wait would count as the app's.
+    package static let maximumCalls = 256
 
     private let hosts: [CallbackHost]
     private let named: HTTPClient
@@ -22,25 +24,29 @@ package struct CallbackClient: CallbackSender {
     private let signer: WebhookSigner
     private let clock: any WallClock
     private let limit: Duration
+    private let turns: UserTurns
     private let onEnd: @Sendable (Bool) -> Void
 
     /// - Parameters:
     ///   - hosts: The allowed hosts.
     ///   - signer: Signs callbacks.
     ///   - clock: The clock for timestamps.
-    ///   - limit: Maximum time per URL.
+    ///   - limit: Maximum time per URL, and for the wait before it.
+    ///   - maximumCalls: Maximum number of callbacks at once, of which one user has half.
     ///   - onEnd: Called with whether the app responded as required.
     package init(
         _ hosts: [CallbackHost],
         signer: WebhookSigner,
         clock: any WallClock,
         limit: Duration = Self.limit,
+        maximumCalls: Int = Self.maximumCalls,
         onEnd: @escaping @Sendable (_ hasResponse: Bool) -> Void
     ) {
         self.hosts = hosts
         self.signer = signer
         self.clock = clock
         self.limit = limit
+        turns = UserTurns(maximumCalls)
         self.onEnd = onEnd
         named = HTTPClient(userAgent: "sluice/\(Version.current)", purpose: "callback", addresses: .any)
         matched = HTTPClient(userAgent: "sluice/\(Version.current)", purpose: "callback", addresses: .publicOnly())
@@ -86,8 +92,15 @@ package struct CallbackClient: CallbackSender {
         // Sent once, on a new connection, so that no response is taken for another.
         request.needsNewConnection = true
         request.keepsConnection = false
+        let client = isNamed ? named : matched
+        let call = { @Sendable [request, limit] () async -> Result<HTTPClientResponse, HTTPClientError> in
+            do throws(HTTPClientError) { return .success(try await client.send(request, within: limit)) } catch {
+                return .failure(error)
+            }
+        }
+        guard let result = await turns.run(for: message.subject, within: limit, call) else { throw .busy }
         do throws(HTTPClientError) {
-            let response = try await (isNamed ? named : matched).send(request, within: limit)
+            let response = try result.get()
             return CallbackResponse(status: response.status, length: response.contentLength, body: response.body)
         } catch {
             switch error {

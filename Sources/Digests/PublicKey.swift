@@ -188,27 +188,3 @@ package struct PublicKey: Sendable {
         }
     }
 }
-
-/// The few value types of the Distinguished Encoding Rules (X.690) that public keys and signatures need.
-private enum DER {
-    /// A non-negative integer, big-endian.
-    static func integer(_ bytes: some Collection<UInt8>) -> [UInt8] {
-        let digits = Array(bytes.drop { $0 == 0 })
-        // A leading one bit would make the number negative.
-        let isClear = digits.first.map { $0 < 0x80 } ?? false
-        return value(0x02, (isClear ? [] : [0]) + digits)
-    }
-
-    static func bits(_ bytes: [UInt8]) -> [UInt8] { value(0x03, [0] + bytes) }
-
-    static func sequence(_ values: [[UInt8]]) -> [UInt8] { value(0x30, Array(values.joined())) }
-
-    private static func value(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
-        let count = content.count
-        let length: [UInt8] =
-            if count < 0x80 { [UInt8(count)] } else if count < 0x100 { [0x81, UInt8(count)] } else {
-                [0x82, UInt8(count >> 8), UInt8(count & 0xFF)]
-            }
-        return [tag] + length + content
-    }
-}

@@ -97,18 +97,26 @@ package final class DiskStorage: MarkedStorage {
     }
 
     package func currentLength(of id: UploadID) async throws(UploadError) -> Int64 {
-        try await onBlob { storage, io throws(SystemError) in try storage.currentLength(of: id, io) }
+        try await progress(of: id).length
     }
 
     package func currentLengths(of ids: [UploadID]) async throws(UploadError) -> [UploadID: Int64] {
-        var lengths: [UploadID: Int64] = [:]
+        try await progress(of: ids).mapValues(\.length)
+    }
+
+    package func progress(of id: UploadID) async throws(UploadError) -> BlobProgress {
+        try await onBlob { storage, io throws(SystemError) in try storage.progress(of: id, io) }
+    }
+
+    package func progress(of ids: [UploadID]) async throws(UploadError) -> [UploadID: BlobProgress] {
+        var lengths: [UploadID: BlobProgress] = [:]
         lengths.reserveCapacity(ids.count)
         var rest = ids[...]
         while !rest.isEmpty {
             let some = rest.prefix(Self.lengthsAtOnce)
             rest = rest.dropFirst(Self.lengthsAtOnce)
             let found = try await onPool { storage, io throws(SystemError) in
-                some.map { id in (id, try? storage.currentLength(of: id, io)) }
+                some.map { id in (id, try? storage.progress(of: id, io)) }
             }
             for (id, length) in found { lengths[id] = length }
         }
@@ -294,15 +302,23 @@ package final class DiskStorage: MarkedStorage {
     }
 
     /// The same, without changing anything.
-    private func currentLength(of id: UploadID, _ io: BlockingIO) throws(SystemError) -> Int64 {
+    private func progress(of id: UploadID, _ io: BlockingIO) throws(SystemError) -> BlobProgress {
         let base = try marker(of: id).base(io)
         let file = try io.open(directory.blobPath(id), O_RDONLY)
-        let size = try countedLength(of: id, file, io)
-        return min(size, base ?? size)
+        let status = try io.status(of: file)
+        let size = try countedLength(of: id, file, status.size, io)
+        return BlobProgress(
+            length: min(size, base ?? size),
+            changedAt: Date(timeIntervalSince1970: Double(status.modifiedAt) / 1000)
+        )
     }
 
-    private func countedLength(of id: UploadID, _ file: OpenFile, _ io: BlockingIO) throws(SystemError) -> Int64 {
-        let size = try io.size(of: file)
+    private func countedLength(
+        of id: UploadID,
+        _ file: OpenFile,
+        _ size: Int64,
+        _ io: BlockingIO
+    ) throws(SystemError) -> Int64 {
         guard let tail = untrustedTails.tail(of: id) else {
             if let known = durable.length(of: id), known <= size { return size }
             return try io.durableRecord(of: file)?.length(of: size, in: boot) ?? size

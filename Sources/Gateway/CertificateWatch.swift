@@ -1,3 +1,4 @@
+internal import ACME
 internal import CoreMetrics
 internal import Foundation
 internal import Logging
@@ -12,15 +13,21 @@ struct CertificateWatch: Service {
     /// `nil` without TLS.
     let tls: TLSContext?
     let settings: SettingsReload
+    let acme: ACMEModule
     let logger: Logger
     private let expiry: Meter?
     /// Trapped before the services start, so that no SIGHUP after the message that the gateway is ready is lost.
     private let hangUps: UnixSignalsSequence
     private static let interval = Duration.seconds(5)
 
-    init(_ tls: TLSContext?, _ settings: SettingsReload, _ metrics: MetricsRegistry, _ logger: Logger) async {
-        self.tls = tls
-        self.settings = settings
+    init(
+        _ tls: TLSContext?,
+        _ settings: SettingsReload,
+        _ acme: ACMEModule,
+        _ metrics: MetricsRegistry,
+        _ logger: Logger
+    ) async {
+        (self.tls, self.settings, self.acme) = (tls, settings, acme)
         hangUps = await UnixSignalsSequence(trapping: .sighup)
         self.logger = logger
         expiry = tls.map { _ in
@@ -40,6 +47,7 @@ struct CertificateWatch: Service {
                     ServiceManager.notify("RELOADING=1\nMONOTONIC_USEC=\(MonotonicClock.now / 1000)")
                     settings.apply()
                     reload("SIGHUP")
+                    acme.hurry()
                     ServiceManager.notify("READY=1")
                 }
                 group.cancelAll()

@@ -80,12 +80,19 @@ struct GatewayHandler: RequestHandler {
         let target = basePath.map { served(request.head.target, below: $0) } ?? request.head.target
         if let target { request.head.target = target }
         var response: Response
-        if target != nil, let claim = table.claim(request.head), let refuse = claim.refuse {
+        let claim = target == nil ? nil : table.claim(request.head)
+        if let claim, let refuse = claim.refuse {
             response = refuse(error, request)
-            response.trace.route = claim.template(of: request.head)
         } else {
             response = RESTErrors.problem(error).response(requestID: request.id)
             cors.decorate(&response, for: request.head)
+        }
+        if let claim {
+            Self.trace(claim.template(of: request.head), claim.dialect, in: &response)
+        } else if target != nil,
+            case .found(let route, _) = table.router.match(request.head.method, request.head.target)
+        {
+            Self.trace(route.template, route.dialect, in: &response)
         }
         response.fields.append("X-Request-ID", request.id)
         return response
@@ -98,7 +105,7 @@ struct GatewayHandler: RequestHandler {
             var response = await claim.respond(request)
             let template = claim.template(of: head)
             if head.method == .options, claim.isDescription(response) { describe(template, to: head, in: &response) }
-            response.trace.route = template
+            Self.trace(template, claim.dialect, in: &response)
             return response
         }
         let match = table.router.match(head.method, head.target)
@@ -107,7 +114,7 @@ struct GatewayHandler: RequestHandler {
         switch match {
         case .found(let route, let parameters):
             response = await route.handler(request, parameters)
-            response.trace.route = route.template
+            Self.trace(route.template, route.dialect, in: &response)
         case .methodNotAllowed(let allowed, let template):
             let list = Self.list(allowed)
             var problem = Problem(405, "method_not_allowed", "\(head.method) is not offered here; use \(list)")
@@ -121,6 +128,16 @@ struct GatewayHandler: RequestHandler {
         }
         cors.decorate(&response, for: head)
         return response
+    }
+
+    /// Notes for logs and metrics what was served; a dialect that the response names is kept.
+    private static func trace(
+        _ template: String,
+        _ dialect: Response.Trace.Dialect?,
+        in response: inout Response
+    ) {
+        response.trace.route = template
+        if response.trace.dialect == nil { response.trace.dialect = dialect }
     }
 
     private func describe(_ template: String, to head: RequestHead, in response: inout Response) {

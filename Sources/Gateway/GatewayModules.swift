@@ -1,3 +1,4 @@
+internal import ACME
 internal import Administration
 internal import AliyunVOD
 internal import CloudCalls
@@ -33,8 +34,11 @@ struct GatewayModules {
     private let hookSigner: HookSigner
     /// `nil` if the gateway began without issuers.
     private let users: LiveAppUserIssuers?
+    /// Has none if users of no provider get credentials.
+    private let identities: LiveTrustedIssuer
     /// The object endpoint.
     let objects: ObjectModule
+    let acme: ACMEModule
 
     /// - Parameters:
     ///   - settings: All settings.
@@ -68,13 +72,14 @@ struct GatewayModules {
             isSweepApproved: { () async throws(UploadError) in try await opened.marks.takeSweepApproval() }
         )
         opened.connect(services.events.bell)
-        let identities = settings.trustedIssuer(stores.clock)
+        let identities = LiveTrustedIssuer(settings.trustedIssuer(stores.clock))
+        self.identities = identities
         let issuers = try settings.appUserIssuers(stores.clock)
         let users = settings.jwt.issuers.issuers.isEmpty ? nil : LiveAppUserIssuers(issuers)
         self.users = users
         var context = try GatewayContext(settings, process, stores, services, master, users: users) { issuer in
             guard TrustedIssuer.isMeant(by: issuer) else { return nil }
-            return identities?.trusts(issuer) == true || users?.trusts(issuer) == true
+            return identities.trusts(issuer) || users?.trusts(issuer) == true
         }
         // After all checks of the settings, because the key is shown only once.
         do throws(UploadError) {
@@ -97,6 +102,7 @@ struct GatewayModules {
         context.objectPort = objects.port
         self.context = context
         hooks = caller.map { [locator = context.locator] _ in HookContext(locator: locator) }
+        acme = try ACMEModule(context)
         let pulls = PullModule(context)
         let tencent = TencentModule(
             context,
@@ -126,13 +132,15 @@ struct GatewayModules {
             ManagementModule(context, pulls: pulls.pulls),
             EventsModule(context),
             OperationsModule(context),
+            acme,
         ]
     }
 }
 
 extension GatewayModules {
     /// Keys of the settings that `follow` applies.
-    static let liveKeys = GatewayContext.liveKeys.union(HookCaller.liveKeys).union(["hooks.secret", "jwt.issuers"])
+    static let liveKeys = GatewayContext.liveKeys.union(HookCaller.liveKeys)
+        .union(IdentitySettings.table.map(\.key)).union(["hooks.secret", "jwt.issuers"])
 
     /// Tells which changed settings `follow` can apply.
     ///
@@ -148,6 +156,9 @@ extension GatewayModules {
         case _ where key.hasPrefix("hooks.") && (old.hooks.url == nil) != (new.hooks.url == nil): false
         // Listeners would expect headers of others than the peers that they are configured for.
         case "trustedProxies": changed.isDisjoint(with: ["gateway.proxyProtocol", "object.proxyProtocol"])
+        // The bucket of its users is not there yet.
+        case _ where key.hasPrefix("identity.") && new.identity.issuer != nil && new.identity.bucket == nil:
+            !old.object.buckets.isEmpty
         // Nothing asks for them.
         case "jwt.issuers" where old.jwt.issuers.issuers.isEmpty: false
         default: liveKeys.contains(key)
@@ -182,6 +193,7 @@ extension GatewayModules {
     func follow(_ settings: Settings) {
         hookSigner.replace(with: settings.hookSigner(context.master))
         hookCaller?.follow(settings)
+        identities.replace(with: settings.trustedIssuer(context.clock, replacing: identities.issuer))
         context.follow(settings)
     }
 }
@@ -191,6 +203,7 @@ package enum GatewaySettings {
     /// All sections, in the order of the documentation.
     package static let catalog = SettingsCatalog([
         GeneralSettings.self,
+        ACMESettings.self,
         DatabaseSettings.self,
         S3StoreSettings.self,
         ObjectSettings.self,

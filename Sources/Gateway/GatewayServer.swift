@@ -120,7 +120,7 @@ package struct GatewayServer: Sendable {
                 pool: pool,
                 handler: context.observed(
                     ClientNamingHandler(
-                        RequestLimitHandler(handler, context.requestLimits) { handler.refuse($0, $1) },
+                        RequestLimitHandler(handler, context.requestLimits, context.signIns) { handler.refuse($0, $1) },
                         context.publicURL
                     )
                 ),
@@ -167,7 +167,7 @@ package struct GatewayServer: Sendable {
 
     private func url(of address: SocketAddress) -> String {
         if address.unixPath != nil { return address.host }
-        return (settings.general.tls.certificate == nil ? "http" : "https") + "://" + address.description
+        return (settings.servesTLS ? "https" : "http") + "://" + address.description
     }
 
     /// Serves until SIGTERM or SIGINT, then shuts down gracefully.
@@ -201,7 +201,13 @@ package struct GatewayServer: Sendable {
             if (try? await Task.sleep(for: Self.startTime)) != nil { ProcessSetup.unmapCodeOfTheStart() }
         }
         let reload = SettingsReload(settings, parts, logger, read: reading)
-        let certificates = await CertificateWatch(parts.context.tls, reload, parts.context.metrics, logger)
+        let certificates = await CertificateWatch(
+            parts.context.tls,
+            reload,
+            parts.acme,
+            parts.context.metrics,
+            logger
+        )
         var services = parts.all.flatMap { module in module.services.map { (module.name, $0) } }
         if let exporter { services.append(("traces", ExportService(exporter: exporter))) }
         services += [("code of the start", unmapping), ("certificates", certificates), ("listeners", listeners)]

@@ -22,6 +22,8 @@ package struct Claim: Sendable {
     package let root: [String]
     /// The templates of the root and of each number of following segments, for logs and metrics.
     package let templates: [String]
+    /// What its clients speak, unless a response says so; `nil` if only responses can say it.
+    package let dialect: Response.Trace.Dialect?
     /// Further condition; `nil` claims every request below the root that no other claim takes.
     package let condition: Condition?
     /// The operations, for descriptions of the API.
@@ -35,6 +37,7 @@ package struct Claim: Sendable {
     /// - Parameters:
     ///   - templates: One for the root, such as `/files`, and one for each number of following segments, such as
     ///     `/files/{upload}`.
+    ///   - dialect: What its clients speak, unless a response says so.
     ///   - condition: A further condition and its description; `nil` claims what no other claim takes.
     ///   - operations: Methods and templates, for descriptions of the API.
     ///   - isDescription: Whether a response to OPTIONS describes the resource.
@@ -43,6 +46,7 @@ package struct Claim: Sendable {
     ///   - respond: Handles a request.
     package init(
         _ templates: [String],
+        dialect: Response.Trace.Dialect? = nil,
         when condition: Condition? = nil,
         operations: [(method: HTTPMethod, template: String)],
         isDescription: @escaping @Sendable (Response) -> Bool = { _ in false },
@@ -51,6 +55,7 @@ package struct Claim: Sendable {
     ) {
         root = (templates.first ?? "/").split(separator: "/").map(String.init)
         self.templates = templates
+        self.dialect = dialect
         self.condition = condition
         self.operations = operations
         self.isDescription = isDescription

@@ -1,3 +1,5 @@
+internal import Digests
+internal import Foundation
 package import HTTPWire
 internal import HTTPServer
 package import Logging
@@ -21,7 +23,7 @@ package struct GatewayContext {
     package let pool: BlockingPool
     package let loops: EventLoopGroup
     package let sockets: InheritedSockets
-    /// `nil` if no certificate is configured.
+    /// `nil` if there is to be no certificate.
     package let tls: TLSContext?
 
     package let state: any StateStore
@@ -51,6 +53,7 @@ package struct GatewayContext {
     /// Peers that may have any number of connections.
     let unlimitedPeers: PeerList
     package let requestLimits: RequestLimits
+    package let signIns: SignInLog
     /// Port of the object endpoint; `nil` if this process has none.
     package var objectPort: UInt16?
 
@@ -91,10 +94,10 @@ package struct GatewayContext {
         (state, storage, clock) = (stores.state, stores.storage, stores.clock)
         (buckets, binding, mismatch) = (stores.buckets, stores.binding, stores.mismatch)
         tls =
-            if settings.general.tls.files.isEmpty {
-                nil
+            if settings.servesTLS {
+                try Self.tls(settings, master, at: stores.clock.now)
             } else {
-                try Self.tls(settings, master)
+                nil
             }
         revoked = RevocationList(
             state: stores.state,
@@ -121,19 +124,29 @@ package struct GatewayContext {
         names = UploadNames(service: services.uploads, locator: locator, access: access)
         cors = settings.corsPolicy
         requestLimits = RequestLimits(settings.limits, publicURL, process.metrics)
+        signIns = SignInLog(AuditLog(process.logger), hasIssuers: users != nil)
         urls = UploadURLs(service: services.uploads, revoked: settings.uploads.revokeWithKey ? revoked : nil)
     }
 }
 
 extension GatewayContext {
-    private static func tls(_ settings: Settings, _ master: MasterSecret) throws(StartFailure) -> TLSContext {
+    private static func tls(
+        _ settings: Settings,
+        _ master: MasterSecret,
+        at now: Date
+    ) throws(StartFailure) -> TLSContext {
+        let acme = settings.acme
+        let standIn = SelfSignedCertificate(standingInFor: acme.domains, at: Int64(now.timeIntervalSince1970))
         do throws(TLSFailure) {
             return try TLSContext(
                 settings.general.tls.files,
+                kept: settings.keptCertificate,
+                standIn: acme.isOn ? TLSIdentity(certificate: standIn.encoded, key: standIn.key.encoded) : nil,
                 clientAuthorities: settings.general.tls.clientAuthorities,
                 tickets: TLSTicketKeys { period in
                     master.each.map { $0.key(for: "TLS tickets v1 \(period)", count: TLSTicketKeys.size) }
-                }
+                },
+                challenges: acme.isOn && acme.challenge == .tlsALPN ? TLSChallenges() : nil
             )
         } catch {
             let authorities = settings.general.tls.clientAuthorities == nil ? "" : ", tls.clientAuthorities"

@@ -82,7 +82,8 @@ package final class RequestLimits: Sendable {
 
     /// Handles a request, unless its client exceeds a limit.
     ///
-    /// A proxy that is trusted has no limit, because its address is that of many clients. Nothing here is a closure that is
+    /// A proxy that is trusted has no limit for what it asks by itself, because its address is that of many clients. What it
+    /// passes on for a client whose address cannot be read counts for the proxy. Nothing here is a closure that is
     /// made for each request: those are allocated.
     fileprivate func respond(
         to request: Request,
@@ -118,10 +119,9 @@ package final class RequestLimits: Sendable {
     }
 
     private func limitedClient(of request: Request, exempt: [PeerRange]) -> AddressBlock? {
-        guard let address = IPAddress(request.clientAddress), !publicURL.trusts(request.clientAddress),
-            !exempt.contains(where: { $0.contains(address) })
-        else { return nil }
-        return AddressBlock(address)
+        guard let address = IPAddress(request.clientAddress) else { return nil }
+        let isExempt = publicURL.trusts(request.clientAddress) || exempt.contains { $0.contains(address) }
+        return isExempt && !publicURL.hidesClient(of: request) ? nil : AddressBlock(address)
     }
 }
 
@@ -141,34 +141,45 @@ extension RequestHead {
     }
 }
 
-/// Applies the limits of clients before another handler, and says which requests free space.
+/// Applies the limits of clients before another handler, says which requests free space, and has sign-ins logged.
 package struct RequestLimitHandler: RequestHandler {
     package typealias Refusal = @Sendable (UploadError, Request) -> Response
 
     private let handler: any RequestHandler
     private let limits: RequestLimits
+    private let signIns: SignInLog
     private let refuse: Refusal
 
     /// - Parameters:
     ///   - handler: Gets requests that are within the limits.
     ///   - limits: The limits.
+    ///   - signIns: Told the outcome of each request.
     ///   - refuse: The response to others, in the form of the listener's clients.
     package init(
         _ handler: any RequestHandler,
         _ limits: RequestLimits,
+        _ signIns: SignInLog,
         refuse: @escaping Refusal
     ) {
         self.handler = handler
         self.limits = limits
+        self.signIns = signIns
         self.refuse = refuse
     }
 
     package func respond(to request: Request) async -> Response {
-        guard request.head.method == .delete else {
-            return await limits.respond(to: request, by: handler, refuse: refuse)
-        }
-        return await FreeingWork.$isRunning.withValue(true) {
-            await limits.respond(to: request, by: handler, refuse: refuse)
-        }
+        let note = signIns.concerns(request.head) ? SignInNote() : nil
+        let isFreeing = request.head.method == .delete
+        // Most requests are neither, and need no value of their task.
+        let response =
+            note == nil && !isFreeing
+            ? await limits.respond(to: request, by: handler, refuse: refuse)
+            : await FreeingWork.$isRunning.withValue(isFreeing) {
+                await SignInNote.$current.withValue(note) {
+                    await limits.respond(to: request, by: handler, refuse: refuse)
+                }
+            }
+        if note != nil || response.trace.errorCode != nil { signIns.ended(request, response, note) }
+        return response
     }
 }

@@ -215,6 +215,7 @@ actor Connection {
         guard let session = channel.tls else { return .end }
         let result = session.handshake()
         switch result {
+        case .moved where session.isValidation: return .end
         // The first request may have arrived in the same packet.
         case .moved: channel.noteUnreadData()
         case .wouldBlockReading: channel.willReadOnOtherThread()

@@ -30,6 +30,36 @@ enum FieldValueSyntax {
         return pieces
     }
 
+    /// Splits `text` like `split`, but from its end: what is at its beginning does not change how the end is read.
+    ///
+    /// - Returns: The last piece first; `nil` after them if the beginning is within a quoted string that was never opened.
+    static func splitFromEnd(_ text: String, at separator: UInt8) -> [String?] {
+        let bytes = Array(text.utf8)
+        var pieces: [String?] = []
+        var end = bytes.count
+        var isQuoted = false
+        func finishPiece(_ start: Int) {
+            let piece = String(decoding: bytes[start..<end], as: UTF8.self).trimmingWhitespace()
+            if !piece.isEmpty { pieces.append(piece) }
+        }
+        var index = bytes.count
+        while index > 0 {
+            index -= 1
+            if bytes[index] == UInt8(ascii: "\"") {
+                // Within a quoted string, one after an odd number of backslashes is escaped (RFC 9110 §5.6.4).
+                var first = index
+                while isQuoted, first > 0, bytes[first - 1] == UInt8(ascii: "\\") { first -= 1 }
+                if (index - first) % 2 == 0 { isQuoted.toggle() }
+                index = first
+            } else if bytes[index] == separator, !isQuoted {
+                finishPiece(index + 1)
+                end = index
+            }
+        }
+        if isQuoted { pieces.append(nil) } else { finishPiece(0) }
+        return pieces
+    }
+
     /// Decodes a token or a quoted string (RFC 9110 §5.6.2, §5.6.4); `nil` for anything else.
     static func unquote(_ text: some StringProtocol) -> String? {
         guard text.utf8.first == UInt8(ascii: "\"") else { return isToken(text) ? String(text) : nil }

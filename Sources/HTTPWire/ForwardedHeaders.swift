@@ -4,7 +4,8 @@ internal import Bytes
 ///
 /// Any client can send these fields: use them only if the peer is a trusted proxy. Each proxy appends an element to a list,
 /// which tells of its own peer. So the list is read from its end: an element counts if the one after it tells of a trusted
-/// proxy, and what a client made up is never reached. Invalid values are ignored.
+/// proxy, and what a client made up is never reached. Nor does it change how what follows is read: a quoted string that a
+/// client left open ends at the element in which it begins, and nothing before counts. Invalid values are ignored.
 package struct ForwardedHeaders: Sendable, Equatable {
     /// `http` or `https`.
     package let scheme: String?
@@ -12,6 +13,8 @@ package struct ForwardedHeaders: Sendable, Equatable {
     package let host: String?
     /// Numeric address of the client, without port and brackets.
     package let client: String?
+    /// Whether the fields tell of a client by something that is no address, such as `unknown`, or cannot be read.
+    package let hidesClient: Bool
 
     /// - Parameters:
     ///   - fields: Of a request whose peer is a trusted proxy.
@@ -20,16 +23,17 @@ package struct ForwardedHeaders: Sendable, Equatable {
         let scheme: String?
         let host: String?
         let client: String?
-        if let forwarded = fields["Forwarded"] {
-            let elements = FieldValueSyntax.split(forwarded, at: UInt8(ascii: ",")).map { element in
-                FieldValueSyntax.split(element, at: UInt8(ascii: ";")).compactMap(Self.pair)
-            }
+        let isReadable: Bool
+        if fields.contains("Forwarded") {
+            let elements = Self.elements(fields.all("Forwarded"))
+            isReadable = !elements.isEmpty
             let nodes = elements.map { pairs in pairs.first { $0.name == "for" }?.value ?? "" }
             let pairs = Self.element(of: elements, Self.steps(nodes, isTrusted)) ?? []
             scheme = pairs.first { $0.name == "proto" }?.value
             host = pairs.first { $0.name == "host" }?.value
             client = pairs.first { $0.name == "for" }?.value
         } else {
+            isReadable = true
             let nodes = fields.list("X-Forwarded-For")
             let steps = Self.steps(nodes, isTrusted)
             scheme = Self.element(of: fields.list("X-Forwarded-Proto"), steps)
@@ -39,6 +43,35 @@ package struct ForwardedHeaders: Sendable, Equatable {
         self.scheme = scheme.map { $0.lowercasedASCII() }.flatMap { $0 == "http" || $0 == "https" ? $0 : nil }
         self.host = host.flatMap { Authority.isValid($0) ? $0 : nil }
         self.client = client.flatMap(Self.address)
+        hidesClient = self.client == nil && (client != nil || !isReadable)
+    }
+
+    /// The parameters of each element, up to the last one that is malformed, which a proxy has not written.
+    ///
+    /// - Parameter lines: The values of all fields, each of which is a list.
+    /// - Returns: In the order of the lines.
+    private static func elements(_ lines: [String]) -> [[(name: String, value: String)]] {
+        var elements: [[(name: String, value: String)]] = []
+        for line in lines.reversed() {
+            for text in FieldValueSyntax.splitFromEnd(line, at: UInt8(ascii: ",")) {
+                guard let text, let parameters = parameters(text) else { return elements.reversed() }
+                elements.append(parameters)
+            }
+        }
+        return elements.reversed()
+    }
+
+    /// - Returns: `nil` if a quotation mark is where none can be.
+    private static func parameters(_ element: String) -> [(name: String, value: String)]? {
+        var parameters: [(name: String, value: String)] = []
+        for text in FieldValueSyntax.split(element, at: UInt8(ascii: ";")) {
+            if let parameter = pair(text) {
+                parameters.append(parameter)
+            } else if text.utf8.contains(UInt8(ascii: "\"")) {
+                return nil
+            }
+        }
+        return parameters
     }
 
     /// How many elements at the end tell of trusted proxies.
@@ -57,7 +90,7 @@ package struct ForwardedHeaders: Sendable, Equatable {
     /// separately anyway.
     private static func pair(_ text: String) -> (name: String, value: String)? {
         if let parameter = FieldValueSyntax.parameter(text) { return parameter }
-        guard let equals = text.firstIndex(of: "=") else { return nil }
+        guard let equals = text.firstIndex(of: "="), !text.utf8.contains(UInt8(ascii: "\"")) else { return nil }
         return (text[..<equals].lowercasedASCII(), String(text[text.index(after: equals)...]))
     }
 

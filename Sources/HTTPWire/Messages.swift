@@ -96,6 +96,8 @@ package struct Response: Sendable {
         package var route: String?
         /// The upload or media that the request was about; an id, not a credential.
         package var uploadID: String?
+        /// The media that the request was about: its upload's id, or the id that the apps of a video service know.
+        package var mediaID: String?
         /// The stable error code of an error response.
         package var errorCode: String?
         /// The client behind a trusted proxy; `nil` if the peer is the client.
@@ -106,11 +108,43 @@ package struct Response: Sendable {
         package var scope: TraceScope?
         /// Whether the request came over TLS; only with a span.
         package var isEncrypted = false
+        /// The protocol of the request; `nil` if nothing is served at its path.
+        package var dialect: Dialect?
 
         package init(route: String? = nil, uploadID: String? = nil, errorCode: String? = nil) {
             self.route = route
             self.uploadID = uploadID
             self.errorCode = errorCode
+        }
+
+        /// Notes the upload that the request was about.
+        ///
+        /// - Parameters:
+        ///   - upload: Its id.
+        ///   - isMedia: Whether it is complete, and thus media with the same id.
+        package mutating func note(upload: String, isMedia: Bool) {
+            uploadID = upload
+            if isMedia { mediaID = upload }
+        }
+
+        /// What a client speaks, as logs name it; for uploads, what their records have as their dialect.
+        package enum Dialect: String, Sendable, CaseIterable {
+            case tus
+            /// The draft of the IETF, and single files.
+            case http
+            case form
+            case s3, oss, cos
+            /// The security token services of all vendors.
+            case sts
+            /// Calls of Tencent VOD, of its SDKs for uploads and of its API.
+            case tencent
+            /// Calls of the API of ApsaraVideo VOD.
+            case aliyun
+            case vimeo
+            /// Uppy's protocol of Companion.
+            case companion
+            /// The REST API, probes and metrics.
+            case management
         }
     }
 

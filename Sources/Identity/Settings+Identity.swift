@@ -11,17 +11,33 @@ package import UploadModel
 
 /// Settings converted for the module.
 extension Settings {
-    /// The identity provider whose users get credentials; `nil` for none.
-    package func trustedIssuer(_ clock: any WallClock) -> TrustedIssuer? {
+    /// The identity provider whose users get credentials.
+    ///
+    /// - Parameters:
+    ///   - clock: For what is fetched.
+    ///   - former: The one before; keys that were fetched from the same place stay in use.
+    /// - Returns: `nil` if there is none.
+    package func trustedIssuer(_ clock: any WallClock, replacing former: TrustedIssuer? = nil) -> TrustedIssuer? {
         guard let issuer = identity.issuer, let bucket = identity.bucket ?? object.buckets.first else { return nil }
-        let client = Self.client(trusting: identity.authorities)
+        let source = TrustedIssuer.Source(
+            issuer: issuer,
+            keysURL: identity.keysURL,
+            authorities: identity.authorities
+        )
+        let keys = former?.source == source ? former?.keys : nil
         return TrustedIssuer(
+            source: source,
             rules: IdentityTokenRules(
                 issuer: issuer,
                 audiences: identity.audiences,
                 leeway: min(IdentityTokenRules.leeway, limits.clockSkewSeconds)
             ),
-            keys: IdentityKeys(identity.keysURL.map { .at($0) } ?? .ofIssuer(issuer), client: client, clock: clock),
+            keys: keys
+                ?? IdentityKeys(
+                    identity.keysURL.map { .at($0) } ?? .ofIssuer(issuer),
+                    client: Self.client(trusting: identity.authorities),
+                    clock: clock
+                ),
             bucket: bucket,
             keyPrefix: identity.keyPrefix,
             actions: identity.actions.reduce(into: []) { $0.formUnion($1.actions) },

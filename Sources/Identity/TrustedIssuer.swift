@@ -6,6 +6,14 @@ internal import UploadModel
 
 /// An identity provider whose users get credentials for the object endpoint.
 package struct TrustedIssuer: WebIdentityVerifier {
+    /// Where its keys are from.
+    struct Source: Sendable, Equatable {
+        let issuer: String
+        let keysURL: String?
+        let authorities: String?
+    }
+
+    let source: Source
     let rules: IdentityTokenRules
     let keys: IdentityKeys
     /// As clients name it.

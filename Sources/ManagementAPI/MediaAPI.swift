@@ -71,7 +71,7 @@ struct MediaAPI: Sendable {
         try await access.core { () throws(UploadError) in try await uploads.terminate(media.id) }
         audit.record(.deleteMedia, media.id, by: key, request)
         var response = Response(204)
-        response.trace.uploadID = media.id.text
+        response.trace.note(upload: media.id.text, isMedia: true)
         return response
     }
 
@@ -82,7 +82,7 @@ struct MediaAPI: Sendable {
 
     private func response(_ media: Media, _ request: Request) -> Response {
         var response = JSONResponse.response(200, MediaView(media, url: url(of: media.id, request)))
-        response.trace.uploadID = media.id.text
+        response.trace.note(upload: media.id.text, isMedia: true)
         return response
     }
 
@@ -127,7 +127,7 @@ struct MediaAPI: Sendable {
             expiresAt: JSONResponse.timestamp(expiresAt)
         )
         var response = JSONResponse.response(201, view)
-        response.trace.uploadID = id.text
+        response.trace.note(upload: id.text, isMedia: true)
         return response
     }
 
@@ -227,7 +227,7 @@ struct MediaAPI: Sendable {
                 return try? await service.digest(of: media.id, by: algorithm)
             }
         }
-        response.trace.uploadID = media.id.text
+        response.trace.note(upload: media.id.text, isMedia: true)
         return response
     }
 

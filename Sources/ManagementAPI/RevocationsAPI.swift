@@ -36,8 +36,8 @@ struct RevocationsAPI: Sendable {
         let subject = fields.subject()
         let text = fields.string("issuedBefore", maximumLength: 64)
         let now = clock.now
-        // Includes what was minted in this very millisecond, which is the precision of recorded times.
-        var issuedBefore = now.addingTimeInterval(0.001)
+        // Includes what was minted in this very millisecond, which is the precision of recorded times, on any node.
+        var issuedBefore = now.addingTimeInterval(0.001 + clock.lag)
         if let text {
             // Later than now by what a clock can be ahead: it ends what such a clock has made, and all that is minted until then.
             if let time = Timestamp.parse(text), time <= now.addingTimeInterval(skew) {

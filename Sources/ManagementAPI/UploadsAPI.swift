@@ -88,7 +88,7 @@ struct UploadsAPI: Sendable {
         }
         var view = UploadView(upload)
         view.pull = job.map(PullView.init)
-        return response(id, view)
+        return response(upload, view)
     }
 
     private func edit(_ request: Request, _ text: String) async throws(Problem) -> Response {
@@ -98,12 +98,12 @@ struct UploadsAPI: Sendable {
         let upload = try await access.core { () throws(UploadError) in
             try await service.editMetadata(of: id) { edit.apply(to: $0) }
         }
-        return response(id, UploadView(upload))
+        return response(upload, UploadView(upload))
     }
 
-    private func response(_ id: UploadID, _ view: UploadView) -> Response {
+    private func response(_ upload: Upload, _ view: UploadView) -> Response {
         var response = JSONResponse.response(200, view)
-        response.trace.uploadID = id.text
+        response.trace.note(upload: upload.id.text, isMedia: upload.isMedia)
         return response
     }
 

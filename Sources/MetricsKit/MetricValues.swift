@@ -62,6 +62,8 @@ final class HistogramValue: TimerHandler, RecorderHandler, MetricValue {
     /// The last one is for values above all bounds.
     private let buckets = (0...bounds.count).map { _ in CounterValue() }
     private let sum = AtomicDouble()
+    /// By bucket; empty before the first one.
+    private let exemplars = Mutex<[Exemplar?]>([])
 
     var isShown: Bool { true }
 
@@ -70,16 +72,28 @@ final class HistogramValue: TimerHandler, RecorderHandler, MetricValue {
     func record(_ value: Int64) { record(Double(value)) }
 
     func record(_ value: Double) {
-        let index = Self.bounds.firstIndex { value <= $0 } ?? Self.bounds.count
-        buckets[index].increment(by: 1)
+        buckets[Self.bucket(of: value)].increment(by: 1)
         sum.add(value)
     }
 
+    func record(_ value: Double, in exemplar: Exemplar) {
+        record(value)
+        exemplars.withLock { exemplars in
+            if exemplars.isEmpty { exemplars = Array(repeating: nil, count: buckets.count) }
+            exemplars[Self.bucket(of: value)] = exemplar
+        }
+    }
+
+    private static func bucket(of value: Double) -> Int { bounds.firstIndex { value <= $0 } ?? bounds.count }
+
     func write(_ name: String, _ labels: [(String, String)], to page: inout MetricsPage) {
         var cumulated: Int64 = 0
-        for (bound, bucket) in zip(Self.bounds.map(MetricsPage.number) + ["+Inf"], buckets) {
+        let exemplars = page.hasExemplars ? exemplars.withLock { $0 } : []
+        for (index, bucket) in buckets.enumerated() {
             cumulated += bucket.value
-            page.sample("\(name)_bucket", labels + [("le", bound)], Double(cumulated))
+            let bound = index < Self.bounds.count ? page.bound(Self.bounds[index]) : "+Inf"
+            let exemplar = exemplars.isEmpty ? nil : exemplars[index]
+            page.sample("\(name)_bucket", labels + [("le", bound)], Double(cumulated), exemplar)
         }
         page.sample("\(name)_sum", labels, sum.value)
         page.sample("\(name)_count", labels, Double(cumulated))

@@ -75,8 +75,8 @@ package final class MetricsRegistry: Sendable {
     /// The page: families by name, samples by their labels.
     ///
     /// A counter with labels appears once something was counted, everything else from the start.
-    package func text() -> String {
-        var page = MetricsPage()
+    package func text(_ format: MetricsFormat = .prometheus) -> String {
+        var page = MetricsPage(format)
         for (name, family) in families.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
             page.header(name, family.type, family.help)
             let samples = family.samples.sorted { $0.labels.lexicographicallyPrecedes($1.labels) { $0.1 < $1.1 } }
@@ -84,6 +84,7 @@ package final class MetricsRegistry: Sendable {
                 sample.value.write(name, sample.labels, to: &page)
             }
         }
+        page.finish()
         return page.text
     }
 }
@@ -137,6 +138,16 @@ extension MetricsRegistry {
     package func timer(_ name: String, _ help: String, _ labels: KeyValuePairs<String, String> = [:]) -> Timer {
         declare(name, .histogram, help)
         return Timer(label: name, dimensions: labels.map { ($0.key, $0.value) }, factory: self)
+    }
+
+    /// A histogram of durations whose observations can name their traces; `declare` says what it is.
+    ///
+    /// - Parameters:
+    ///   - name: Metric name: `sluice_…_seconds`.
+    ///   - labels: Labels of this sample.
+    /// - Returns: The handle, to be kept.
+    package func durations(_ name: String, _ labels: [(String, String)]) -> DurationHistogram {
+        DurationHistogram(value(name, labels, .histogram) { HistogramValue() })
     }
 
     /// Histograms of durations of one name that differ in two labels; like `counters(_:_:by:)`.

@@ -10,6 +10,9 @@ internal import UploadModel
 package struct AliyunVODForwarder: Sendable {
     private let cloud: AliyunVODCloud
     private let report: CloudReport
+    private let turns = UserTurns(CloudCaller.maximumCalls)
+    /// For a turn.
+    private static let longestWait = Duration.seconds(10)
 
     /// `nil` without the account's key.
     ///
@@ -43,16 +46,26 @@ package struct AliyunVODForwarder: Sendable {
     ///   - action: Such as `CreateUploadVideo`.
     ///   - parameters: Those of the action, without the common ones.
     ///   - isXML: Whether the response is to be XML instead of JSON.
+    ///   - subject: Who calls; one user has at most half of the calls at once.
     /// - Returns: The response, whatever its status.
     /// - Throws: If there is none, or none that can be passed on.
     package func perform(
         _ action: String,
         _ parameters: [(name: String, value: String)],
-        isXML: Bool
+        isXML: Bool,
+        for subject: String?
     ) async throws(CloudForwarder.Failure) -> CloudForwarder.Reply {
+        let fields = parameters.map { SigningField($0.name, $0.value) }
+        let call = { [cloud] () async -> Result<AliyunVODCloud.Answer, CloudFailure> in
+            do throws(CloudFailure) { return .success(try await cloud.perform(action, fields, isXML: isXML)) } catch {
+                return .failure(error)
+            }
+        }
+        guard let result = await turns.run(for: subject, within: Self.longestWait, call) else {
+            throw CloudForwarder.Failure("too many calls are under way")
+        }
         do throws(CloudFailure) {
-            let fields = parameters.map { SigningField($0.name, $0.value) }
-            let answer = try await cloud.perform(action, fields, isXML: isXML)
+            let answer = try result.get()
             report.called(Vendor.aliyun.cloudName, nil)
             return CloudForwarder.Reply(status: answer.status, content: answer.content)
         } catch {

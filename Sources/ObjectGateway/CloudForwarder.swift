@@ -1,6 +1,7 @@
 internal import HTTPClient
 internal import HTTPWire
 internal import Telemetry
+internal import UploadModel
 
 /// Forwards calls of clients to a cloud, which answers them.
 ///
@@ -32,10 +33,12 @@ package final class CloudForwarder: Sendable {
     }
 
     private static let maximumReplyBytes = 256 << 10
+    private static let maximumCalls = 256
 
     private let origin: String
     private let timeout: Duration
     private let client: HTTPClient
+    private let turns = UserTurns(maximumCalls)
 
     /// - Parameters:
     ///   - origin: `https://host[:port]`; any address, because the operator chose it.
@@ -46,20 +49,24 @@ package final class CloudForwarder: Sendable {
         client = HTTPClient(
             userAgent: "Sluice/\(Version.current)",
             purpose: "cloud",
+            maximumTransfers: Self.maximumCalls,
             keptConnections: 64,
             addresses: .any
         )
     }
 
-    /// Posts JSON.
+    /// Posts JSON, in the turn of a user.
     ///
     /// - Parameters:
     ///   - json: The content.
     ///   - target: Path and query.
     ///   - isOnce: The call must not be repeated; others may be, if a kept connection breaks before a response.
+    ///   - subject: Who calls; one user has at most half of the calls at once.
     /// - Returns: The response, whatever its status; a redirect is not followed.
     /// - Throws: `Failure`.
-    package func post(_ json: [UInt8], to target: String, isOnce: Bool) async throws(Failure) -> Reply {
+    package func post(_ json: [UInt8], to target: String, isOnce: Bool, for subject: String?) async throws(Failure)
+        -> Reply
+    {
         var request = HTTPClientRequest(
             method: "POST",
             url: origin + target,
@@ -70,9 +77,19 @@ package final class CloudForwarder: Sendable {
             maximumResponseBytes: Self.maximumReplyBytes
         )
         request.needsNewConnection = isOnce
+        let start = ContinuousClock.now
+        let call = { [timeout, client, request] () async -> Result<HTTPClientResponse, HTTPClientError> in
+            let left = timeout - (ContinuousClock.now - start)
+            do throws(HTTPClientError) { return .success(try await client.send(request, within: left)) } catch {
+                return .failure(error)
+            }
+        }
+        guard let result = await turns.run(for: subject, within: timeout, call) else {
+            throw Failure("too many calls are under way")
+        }
         let response: HTTPClientResponse
         do throws(HTTPClientError) {
-            response = try await client.send(request, within: timeout)
+            response = try result.get()
         } catch {
             throw Failure(error.message)
         }

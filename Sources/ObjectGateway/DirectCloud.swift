@@ -64,13 +64,15 @@ struct DirectCloud: Sendable {
     /// - Parameters:
     ///   - grant: A grant for one bucket.
     ///   - subject: The app user.
-    ///   - lifetime: In seconds.
+    ///   - lifetime: As asked for, in seconds.
+    ///   - most: Seconds until what the caller mints must end.
     ///   - fields: Collects what the cloud cannot express.
     /// - Returns: `nil` if something was rejected.
     func tokenOrder(
         for grant: ObjectGrant,
         subject: String,
         lifetime: Int64,
+        endingWithin most: Int64,
         in fields: inout JSONFields
     ) -> TokenOrder? {
         let service: any CloudTokens
@@ -86,12 +88,18 @@ struct DirectCloud: Sendable {
                 "expiresIn",
                 "must be from \(lifetimes.lowerBound) to \(lifetimes.upperBound) in direct mode: \(name) supports no others"
             )
+        } else if most < lifetimes.lowerBound {
+            fields.reject(
+                "expiresIn",
+                "cannot be so short: what this API key mints ends in \(max(0, most)) seconds, and \(name) supports no session of "
+                    + "less than \(lifetimes.lowerBound)"
+            )
         }
         do throws(InexpressibleGrant) {
             let policy = try grant.sessionPolicy(for: vendor, region: region)
             return TokenOrder(
                 service: service,
-                request: CloudTokenRequest(subject: subject, policy: policy, lifetime: lifetime)
+                request: CloudTokenRequest(subject: subject, policy: policy, lifetime: min(lifetime, most))
             )
         } catch {
             for problem in error.problems { fields.reject(problem.field, problem.message) }

@@ -168,7 +168,7 @@ package struct ObjectModule: GatewayModule {
                 pool: context.pool,
                 handler: context.observed(
                     ClientNamingHandler(
-                        RequestLimitHandler(handler, context.requestLimits) { handler.refuse($0, $1) },
+                        RequestLimitHandler(handler, context.requestLimits, context.signIns) { handler.refuse($0, $1) },
                         context.publicURL
                     )
                 ),
@@ -274,7 +274,7 @@ private struct ObjectHandler: ObjectRequestHandler {
 
     func refuse(_ error: UploadError, _ request: Request) -> Response {
         TokenServiceHandler.isMeant(by: request.head)
-            ? tokens.refuse(error, request) : ObjectError(error, about: .object).response(to: request)
+            ? tokens.refuse(error, request) : store.refuse(error, request)
     }
 }
 

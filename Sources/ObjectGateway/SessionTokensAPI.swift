@@ -31,6 +31,8 @@ struct SessionTokensAPI: Sendable {
     static let minimumLifetime: Int64 = 60
     static let maximumLifetime: Int64 = 36 * 3600
     static let defaultLifetime: Int64 = 3600
+    /// Seconds by which a cloud's clock may be ahead, and its answer late.
+    private static let cloudSkew: Double = 300
 
     var routes: [Route] {
         [
@@ -85,13 +87,24 @@ struct SessionTokensAPI: Sendable {
         )
         try access.limit(minted: &grant.upload, by: key, at: now)
         let cloud = clouds.wanted(vendor, bucket: bucket, in: &fields)
-        let order = cloud?.tokenOrder(for: grant, subject: subject ?? "", lifetime: lifetime, in: &fields)
+        // The cloud's session cannot be ended here.
+        let secondsLeft = Int64(grant.upload.expiresAt.timeIntervalSince(now).rounded(.down))
+        let order = cloud?.tokenOrder(
+            for: grant,
+            subject: subject ?? "",
+            lifetime: lifetime,
+            endingWithin: secondsLeft,
+            in: &fields
+        )
         try fields.finish()
         try access.check(key, mints: rights)
         try access.checkUser(key, bucket: bucket, keys, for: vendor, isDirect: cloud != nil, among: buckets)
         if let cloud, let order {
             let made = try await cloud.asking { () async throws(CloudFailure) in
                 try await order.service.mint(order.request)
+            }
+            guard made.expiresAt <= now.addingTimeInterval(Double(order.request.lifetime) + Self.cloudSkew) else {
+                throw Problem(502, "cloud_failed", "\(cloud.name) made a session that lasts longer than was asked for.")
             }
             mintedDirectly.increment()
             let place = SessionDocument.Place(bucket: bucket, region: cloud.region, endpoint: cloud.address.origin)

@@ -17,6 +17,8 @@ struct OperationsAPI: Sendable {
     let binding: StoreBinding
     let drain: Drain
     let metrics: MetricsRegistry
+    /// Whether durations of requests can name their traces.
+    let hasTraces: Bool
     let access: Access
     let publicURL: PublicURL
     /// Whether `/metrics` needs no key.
@@ -33,10 +35,11 @@ struct OperationsAPI: Sendable {
             Route(.get, "/metrics") { request, _ in
                 await responding(request) { () throws(Problem) in
                     if !hasOpenMetrics { try await access.require(.read, request) }
+                    let format = format(for: request.head)
                     return Response(
                         200,
-                        ["Content-Type": "text/plain; version=0.0.4; charset=utf-8", "Cache-Control": "no-store"],
-                        .bytes(Array(metrics.text().utf8))
+                        ["Content-Type": format.contentType, "Cache-Control": "no-store"],
+                        .bytes(Array(metrics.text(format).utf8))
                     )
                 }
             },
@@ -50,6 +53,15 @@ struct OperationsAPI: Sendable {
                 )
             },
         ]
+    }
+
+    /// OpenMetrics for clients that prefer it, if there can be exemplars, which only that format has.
+    private func format(for head: RequestHead) -> MetricsFormat {
+        guard hasTraces, let accept = head.fields["Accept"] else { return .prometheus }
+        // Prometheus 3 says so of names, and all here are plain.
+        let open = "application/openmetrics-text; version=1.0.0; escaping=allow-utf-8; charset=utf-8"
+        let isPreferred = AcceptHeader(accept).prefers(open, over: MetricsFormat.prometheus.contentType)
+        return isPreferred ? .openMetrics : .prometheus
     }
 
     private static let healthy = Array("{\"status\":\"ok\",\"version\":\"\(Version.current)\"}\n".utf8)

@@ -19,6 +19,7 @@ package struct OperationsModule: GatewayModule {
                 binding: context.binding,
                 drain: context.drain,
                 metrics: context.metrics,
+                hasTraces: context.tracer != nil,
                 access: context.access,
                 publicURL: context.publicURL,
                 hasOpenMetrics: context.settings.metrics.access == .open

@@ -1,5 +1,9 @@
 internal import CPostgres
+
+#if canImport(Glibc)
+internal import Glibc
 internal import UploadModel
+#endif
 
 /// The outcome of a statement that was sent together with others; empty until then.
 final class Reply {
@@ -98,11 +102,46 @@ extension Connection {
     func execute(_ statements: String) throws(DatabaseFailure) -> String {
         try flush()
         roundTrips += 1
-        let result = PQexec(handle, statements)
-        defer { PQclear(result) }
-        lastUsed = .now
-        if let failure = failure(of: result) { throw failure }
-        return PQcmdStatus(result).map { String(cString: $0) } ?? ""
+        defer { lastUsed = .now }
+        var first = PQsendQuery(handle, statements) == 1 ? nil : failure(of: nil)
+        var tag = ""
+        while true {
+            guard awaitResult() else { throw silence }
+            guard let result = PQgetResult(handle) else { break }
+            defer { PQclear(result) }
+            if let failure = failure(of: result) { first = first ?? failure }
+            tag = PQcmdStatus(result).map { String(cString: $0) } ?? ""
+        }
+        if let first { throw first }
+        return tag
+    }
+
+    /// Waits until `PQgetResult` does not block: a result is there, or the connection is lost.
+    ///
+    /// - Returns: `false` if the server was silent for too long; see `answerTime`.
+    private func awaitResult() -> Bool {
+        let deadline = answerTime.map { ContinuousClock.now + $0 }
+        while true {
+            // 1 if the socket takes no more; a failure is that of the result, too.
+            let isUnsent = PQflush(handle) == 1
+            guard isUnsent || PQisBusy(handle) == 1, socket >= 0 else { return true }
+            let left = deadline.map { $0 - .now }
+            let milliseconds = left.map { $0 > .zero ? Int32(clamping: $0.milliseconds) : 0 } ?? -1
+            var descriptor = pollfd(fd: socket, events: Int16(isUnsent ? POLLIN | POLLOUT : POLLIN), revents: 0)
+            let count = poll(&descriptor, 1, milliseconds)
+            // Whatever it is that is wrong, libpq finds it, too.
+            if count < 0, errno != EINTR { return true }
+            if count == 0, milliseconds == 0 { return false }
+            if count > 0, descriptor.revents != Int16(POLLOUT), PQconsumeInput(handle) == 0 { return true }
+        }
+    }
+
+    /// Gives the connection up: what was sent may have been done or not.
+    private var silence: DatabaseFailure {
+        isStale = true
+        isSilent = true
+        let message = "the server has not answered for \(answerTime ?? .zero)"
+        return DatabaseFailure(state: nil, message: message, isConnectionLost: true)
     }
 
     /// Sends the statements that wait, in libpq's pipeline mode, and reads their results: one round trip.
@@ -184,6 +223,7 @@ extension Connection {
         // The results of each message end with one null pointer; several in a row are the end of a broken connection.
         var nulls = 0
         while nulls < 3 {
+            guard awaitResult() else { return silence }
             guard let result = PQgetResult(handle) else {
                 nulls += 1
                 continue

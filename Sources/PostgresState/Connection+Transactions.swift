@@ -51,7 +51,8 @@ extension Connection {
     func rollback() {
         queue = []
         isInTransaction = false
-        if PQtransactionStatus(handle) == PQTRANS_IDLE { return }
+        // Without the connection, the server does it by itself.
+        if isSilent || PQtransactionStatus(handle) == PQTRANS_IDLE { return }
         _ = try? execute("ROLLBACK")
     }
 
@@ -60,6 +61,10 @@ extension Connection {
     private func checkIdle() throws(DatabaseFailure) {
         // A server or proxy that vanished silently is noticed only by asking it.
         if ContinuousClock.now - lastUsed > Self.longestTrust {
+            let usual = answerTime
+            defer { answerTime = usual }
+            // As for a new connection.
+            answerTime = target.settings.connectTimeout
             try execute("SELECT 1")
             roundTrips -= 1
         }

@@ -18,6 +18,13 @@ final class Connection: @unchecked Sendable {
     /// Number of times that calls waited for the server, without readings of its clock and looks whether it is there.
     var roundTrips = 0
     var lastUsed = ContinuousClock.now
+    /// How long the server may take for the answer to a statement; `nil` for statements without a limit.
+    ///
+    /// It ends them itself after their limit. So if it is silent for longer, it has stopped, or something that accepts bytes for
+    /// it has.
+    var answerTime: Duration?
+    /// Whether the server took longer; nothing more is expected of this connection.
+    var isSilent = false
     /// Whether a transaction was begun and not yet ended.
     var isInTransaction = false
     /// Whether the current transaction has added changes of accounts that wait to be counted.
@@ -54,14 +61,22 @@ final class Connection: @unchecked Sendable {
         }
         self.handle = handle
         self.target = target
+        answerTime = settings.statementTimeout + Self.grace
         // By default, notices are printed to standard error.
         PQsetNoticeProcessor(handle, { _, _ in }, nil)
         guard PQstatus(handle) == CONNECTION_OK else {
             let message = target.cleaned(String(cString: PQerrorMessage(handle)))
             throw DatabaseFailure(state: nil, message: message, isConnectionLost: true)
         }
+        guard PQsetnonblocking(handle, 1) == 0 else {
+            let message = target.cleaned(String(cString: PQerrorMessage(handle)))
+            throw DatabaseFailure(state: nil, message: message, isConnectionLost: true)
+        }
         try execute(Self.session(settings))
     }
+
+    /// What an answer may take beyond the limit of its statement.
+    private static let grace = Duration.seconds(5)
 
     deinit { PQfinish(handle) }
 
@@ -102,7 +117,7 @@ final class Connection: @unchecked Sendable {
 
     /// Whether the connection can be used for another call.
     var isUsable: Bool {
-        !isStale && queue.isEmpty && PQstatus(handle) == CONNECTION_OK
+        !isStale && !isSilent && queue.isEmpty && PQstatus(handle) == CONNECTION_OK
             && PQtransactionStatus(handle) == PQTRANS_IDLE && PQpipelineStatus(handle) == PQ_PIPELINE_OFF
     }
 

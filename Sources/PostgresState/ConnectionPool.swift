@@ -26,9 +26,10 @@ final class ConnectionPool: Sendable {
         if let waiting = contents.withLock({ $0.idle.popLast() }) {
             do {
                 return try use(waiting, work)
-            } catch let failure as DatabaseFailure where failure.isConnectionLost && failure.isRepeatable {
+            } catch let failure as DatabaseFailure where failure.isConnectionLost {
                 // If one idle connection is broken, the others most likely are too.
                 dropIdle()
+                if !failure.isRepeatable { throw failure }
             }
         }
         return try use(try connect(), work)

@@ -1,5 +1,6 @@
 package import Foundation
 internal import StateRecords
+internal import Synchronization
 package import UploadModel
 
 extension PostgresState {
@@ -74,19 +75,36 @@ extension PostgresState {
     package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
         // Most calls find nothing; this avoids a transaction that writes to the log.
         guard try await nextDelivery().map({ $0 <= 0 }) ?? false else { return [] }
-        return try await write { connection in
-            try connection.rows(
+        let first = lastDeliveryTurn.withLock { $0 }
+        let (claimed, last) = try await write { connection in
+            var (chosen, last) = (try connection.oldestDeliveries(limit: limit + 1), first)
+            if chosen.count > limit {
+                // Without locks: other nodes may take some of them first.
+                var users: [String] = []
+                for (position, end) in [(first, nil), (nil, first)] as [(String?, String?)] where users.count < limit {
+                    let room = limit - users.count
+                    let next = try connection.usersOfDeliveries(after: position, through: end, limit: room)
+                    users += next.due
+                    last = next.last ?? last
+                }
+                let queues = try connection.dueDeliveries(of: users, limit: limit)
+                chosen = DeliveryTurns.choose(limit, of: queues, else: chosen)
+            }
+            let claimed = try connection.rows(
                 """
                 UPDATE event SET next_attempt_at = \(Connection.now) + $2::bigint
                 WHERE sequence = ANY (ARRAY(
-                    SELECT sequence FROM event WHERE next_attempt_at <= \(Connection.now)
-                    ORDER BY next_attempt_at, sequence LIMIT $1 FOR UPDATE SKIP LOCKED
+                    SELECT sequence FROM event WHERE sequence = ANY ($1::bigint[]) AND next_attempt_at <= \(Connection.now)
+                    FOR UPDATE SKIP LOCKED
                 ))
                 RETURNING \(Self.columns)
                 """,
-                [limit, Self.milliseconds(duration)]
+                [IntegerArray(chosen), Self.milliseconds(duration)]
             ).map(EventRecord.init(row:)).sorted { $0.sequence < $1.sequence }
+            return (claimed, last)
         }
+        lastDeliveryTurn.withLock { $0 = last }
+        return claimed
     }
 
     package func nextDelivery() async throws(UploadError) -> TimeInterval? {
@@ -250,6 +268,86 @@ extension Connection {
     /// Uploads with the same key merely wait for each other.
     private static func lockKey(_ upload: String) -> Int64 {
         Int64(bitPattern: upload.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 })
+    }
+
+    fileprivate func oldestDeliveries(limit: Int) throws -> [Int64] {
+        try rows(
+            """
+            SELECT sequence FROM event WHERE next_attempt_at <= \(Self.now)
+            ORDER BY next_attempt_at, sequence LIMIT $1 FOR UPDATE SKIP LOCKED
+            """,
+            [limit]
+        ).map { try $0.value("sequence", of: "event") }
+    }
+
+    /// The next users who have deliveries due, in the order of their names.
+    ///
+    /// - Parameters:
+    ///   - last: The one before; `nil` to begin with those without a user.
+    ///   - end: Where to stop.
+    ///   - limit: Maximum number of users.
+    /// - Returns: Users, also `DeliveryTurns.noUser`, and the last one that was looked at.
+    /// - Throws: `DatabaseFailure`.
+    fileprivate func usersOfDeliveries(
+        after last: String?,
+        through end: String?,
+        limit: Int
+    ) throws -> (due: [String], last: String?) {
+        // One entry of the index for each user; some of them have no delivery due now.
+        let found = try rows(
+            """
+            WITH RECURSIVE turn AS (
+                (
+                    SELECT coalesce(subject, '') AS name, 1 AS number FROM event
+                    WHERE next_attempt_at IS NOT NULL AND coalesce(subject, '') \(last == nil ? ">=" : ">") $1
+                    ORDER BY coalesce(subject, '') LIMIT 1
+                )
+                UNION ALL
+                SELECT (
+                    SELECT coalesce(subject, '') FROM event
+                    WHERE next_attempt_at IS NOT NULL AND coalesce(subject, '') > turn.name
+                    ORDER BY coalesce(subject, '') LIMIT 1
+                ), number + 1
+                FROM turn WHERE turn.name IS NOT NULL AND number < $3
+            )
+            SELECT name, EXISTS (
+                SELECT FROM event WHERE coalesce(subject, '') = turn.name AND next_attempt_at <= \(Self.now)
+            ) AS is_due
+            FROM turn WHERE name IS NOT NULL AND ($2::text IS NULL OR name <= $2 COLLATE "C") ORDER BY number
+            """,
+            [last ?? DeliveryTurns.noUser, end, DeliveryTurns.mostUsers(for: limit)]
+        )
+        var users: (due: [String], last: String?) = ([], nil)
+        for row in found where users.due.count < limit {
+            let name: String = try row.value("name", of: "event")
+            users.last = name
+            if row.flag("is_due") == true { users.due.append(name) }
+        }
+        return users
+    }
+
+    /// - Returns: The due deliveries of each of some users, oldest first.
+    fileprivate func dueDeliveries(of users: [String], limit: Int) throws -> [[Int64]] {
+        var queues: [Int64: [Int64]] = [:]
+        let found = try rows(
+            """
+            SELECT wanted.number, due.sequence FROM unnest($1::text[]) WITH ORDINALITY AS wanted (name, number)
+            CROSS JOIN LATERAL (
+                SELECT sequence, next_attempt_at FROM event
+                WHERE coalesce(subject, '') = wanted.name AND next_attempt_at <= \(Self.now)
+                ORDER BY next_attempt_at, sequence LIMIT $2
+            ) AS due
+            ORDER BY wanted.number, due.next_attempt_at, due.sequence
+            """,
+            [TextArray(users), limit]
+        )
+        for row in found {
+            let (number, sequence): (Int64, Int64) = (
+                try row.value("number", of: "event"), try row.value("sequence", of: "event")
+            )
+            queues[number, default: []].append(sequence)
+        }
+        return queues.sorted { $0.key < $1.key }.map(\.value)
     }
 
     /// Makes the first pending event of an upload due, unless it already is; later events wait for it.

@@ -162,6 +162,9 @@ extension PostgresState {
         }
         // Otherwise the first queries are planned as for empty tables; if this fails, autovacuum does it later.
         _ = try? await write { connection in
+            let usual = connection.answerTime
+            defer { connection.answerTime = usual }
+            connection.answerTime = nil
             try connection.execute("SET LOCAL statement_timeout = 0; ANALYZE \(Self.allTables)")
         }
     }

@@ -25,6 +25,8 @@ package final class PostgresState: StateStore {
     let isClearing = Mutex(false)
     /// Number of events that this process has left out because nothing wants them.
     let omittedEvents = Atomic<Int64>(0)
+    /// The user whose events this process claimed last.
+    let lastDeliveryTurn = Mutex(DeliveryTurns.noUser)
     /// For decisions that depend on the time: the clocks of nodes may differ.
     package let clock = DatabaseClock()
 

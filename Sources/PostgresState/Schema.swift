@@ -16,6 +16,9 @@ enum Schema {
         // If the schema is current, a node needs neither a lock nor the right to create tables.
         if try applied(connection) == migrations.last?.number { return }
         try connection.begin()
+        let usual = connection.answerTime
+        defer { connection.answerTime = usual }
+        connection.answerTime = nil
         do {
             try connection.execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0")
             _ = try connection.row(
@@ -344,6 +347,8 @@ enum Schema {
         eventRecording,
         dialectRecords,
         keyRotation,
+        deliveryTurns,
+        dialectTerms,
     ]
 }
 

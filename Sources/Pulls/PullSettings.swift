@@ -29,7 +29,7 @@ package struct PullSettings: SettingsSection {
             "pull.concurrency",
             \.concurrency,
             .count(1...256),
-            "Maximum number of URLs to fetch from at the same time. The pulls of one app user (subject) get all but one of them, if there are several."
+            "Maximum number of URLs to fetch from at the same time. App users (subjects) have turns; none has all places, or several while another one waits with none."
         ),
         setting(
             "pull.allow",

@@ -71,22 +71,23 @@ package struct PullStarter: Sendable {
         storedBytes: Int64? = nil
     ) -> NewUpload {
         let address = WebAddress(url)
-        let sealed = sealer.seal(
-            PullRequest(
-                url: address?.text ?? url,
-                shown: address?.shown,
-                headers: headers,
-                metadata: values,
-                reach: reach,
-                storedBytes: storedBytes
-            )
+        var request = PullRequest(
+            url: address?.text ?? url,
+            shown: address?.shown,
+            headers: headers,
+            metadata: values,
+            reach: reach,
+            storedBytes: storedBytes
         )
+        let sealed = sealer.seal(request)
+        request.keepsMetadata = true
+        let decided = sealer.seal(request)
         return NewUpload(
             dialect: PullView.dialect,
             length: nil,
             metadata: UploadMetadata(describing: values),
             completesWhenFull: false,
-            pull: NewPull(url: "", sealed: sealed, contentTypes: contentTypes)
+            pull: NewPull(url: "", sealed: sealed, sealedWhenDecided: decided, contentTypes: contentTypes)
         )
     }
 }

@@ -49,6 +49,12 @@ package struct PublicURL: Sendable {
         return request
     }
 
+    /// Whether a trusted proxy passes on a request without an address of its client that can be read, such as `unknown`.
+    package func hidesClient(of request: Request) -> Bool {
+        request.clientAddress == request.peerAddress && trusts(request.peerAddress)
+            && ForwardedHeaders(request.head.fields, isTrusted: trusts).hidesClient
+    }
+
     /// Whether a peer is a trusted proxy.
     package func trusts(_ address: String) -> Bool { trustedProxies.contains(address) }
 }

@@ -7,9 +7,17 @@ package struct Route: Sendable {
     package let method: HTTPMethod
     package let template: String
     package let handler: Handler
+    /// What its clients speak, unless a response says so.
+    package let dialect: Response.Trace.Dialect
 
-    package init(_ method: HTTPMethod, _ template: String, _ handler: @escaping Handler) {
+    package init(
+        _ method: HTTPMethod,
+        _ template: String,
+        dialect: Response.Trace.Dialect = .management,
+        _ handler: @escaping Handler
+    ) {
         self.method = method
+        self.dialect = dialect
         self.template = template
         self.handler = handler
     }

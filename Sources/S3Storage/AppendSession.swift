@@ -106,12 +106,16 @@ final class AppendSession {
     private static let pieceSize: Int64 = 128 << 10
 
     private func receive(_ source: any ByteSource) async throws(UploadError) -> AppendReport.End {
+        let arrival = storage.arrivals.begin(source)
+        defer { storage.arrivals.end(arrival) }
         while taken < limit {
             let part = try await currentPart(source)
             let piece: [UInt8]
             do throws(SourceFailure) {
                 let most = min(Self.pieceSize, limit - taken, part.room)
+                arrival.wait()
                 guard let next = try await source.next(maximum: Int(most)) else { return .endOfSource }
+                arrival.add(next.count)
                 piece = next
             } catch {
                 return .sourceFailed(error)
@@ -124,6 +128,7 @@ final class AppendSession {
             let (id, length) = (record.id, base + taken)
             storage.active.withLock { $0[id] = length }
             if part.room == 0 || length == total {
+                arrival.closePart()
                 try await close(part)
             } else if part.upload == nil, isDue(part) {
                 try await send(part)
@@ -175,7 +180,7 @@ final class AppendSession {
         // They take memory twice until they are in the buffer. Reserve it before the request, otherwise all uploads
         // that resume at the same time use memory outside the pool.
         let passing = max(0, min(Int(clamping: part.missing), storage.memory.capacity - kept))
-        guard await storage.memory.take(kept + passing, within: settings.retryTime) else { throw Self.tooSlow }
+        guard await storage.takeMemory(kept + passing, within: settings.retryTime) else { throw Self.tooSlow }
         do throws(UploadError) {
             part.buffer.prepend(try await storage.bytes(of: record.tails, in: record))
         } catch {

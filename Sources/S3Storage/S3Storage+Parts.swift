@@ -34,7 +34,10 @@ extension S3Storage: PartStorage {
             throw UploadError(.invalidRequest, "The store accepts part numbers up to \(settings.maximumParts).")
         }
         // The part is kept until the store has confirmed it.
-        let most = min(S3Settings.largestPart, Int64(memory.capacity) + spool.capacity)
+        let room = Int64(memory.capacity) + spool.capacity
+        // Content of a user without a length is bounded by nothing else, and nobody may have all.
+        let share = part.size == nil && StorageUser.current != nil ? room / 2 : room
+        let most = min(S3Settings.largestPart, share)
         guard part.size ?? 0 <= most else { throw Self.tooLarge(most) }
         let buffer = PartBuffer()
         defer { memory.release(buffer.discard()) }
@@ -85,11 +88,15 @@ extension S3Storage: PartStorage {
     ) async throws(UploadError) -> [UInt8] {
         let beginning = ContinuousClock.now
         var taken: Int64 = 0
+        let arrival = arrivals.begin(source)
+        defer { arrivals.end(arrival) }
         while true {
             let piece: [UInt8]
             do throws(SourceFailure) {
                 let room = Int(min(Self.receivedAtOnce, (size ?? .max) - taken))
+                arrival.wait()
                 piece = room > 0 ? try await source.next(maximum: room) ?? [] : []
+                arrival.add(piece.count)
             } catch {
                 throw UploadError(error)
             }

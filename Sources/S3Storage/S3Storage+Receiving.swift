@@ -34,13 +34,28 @@ extension S3Storage {
                 return true
             }
             let needed = buffer.memory(adding: piece.count)
-            if buffer.file == nil, await memory.take(needed, within: settings.retryTime) {
+            if buffer.file == nil, await takeMemory(needed, within: settings.retryTime) {
                 buffer.append(piece)
                 return true
             }
             guard ContinuousClock.now < deadline else { return false }
+            arrivals.endSlowest()
             try? await Task.sleep(for: .milliseconds(100))
         }
+    }
+
+    /// Like `MemoryPool.take`; meanwhile slow requests that hold memory are ended.
+    func takeMemory(_ bytes: Int, within limit: Duration) async -> Bool {
+        if memory.take(min(bytes, memory.capacity)) { return true }
+        // Owned by this call, and cancelled as soon as the wait is over.
+        let relief = Task { [arrivals] in
+            while !Task.isCancelled {
+                arrivals.endSlowest()
+                try? await Task.sleep(for: PartArrivals.pause)
+            }
+        }
+        defer { relief.cancel() }
+        return await memory.take(bytes, within: limit)
     }
 
     /// Whether the rest of a part will arrive so soon that the store can wait for it.

@@ -23,7 +23,7 @@ extension S3Storage {
     ) async throws(UploadError) -> Success {
         // Twice: while they arrive, and while they are sent.
         let bytes = 2 * min(memory.capacity / 2, Int(clamping: tails.reduce(0) { $0 + $1.length }))
-        guard await memory.take(bytes, within: limit ?? settings.retryTime) else { throw AppendSession.tooSlow }
+        guard await takeMemory(bytes, within: limit ?? settings.retryTime) else { throw AppendSession.tooSlow }
         defer { memory.release(bytes) }
         return try await body()
     }

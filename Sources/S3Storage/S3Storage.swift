@@ -32,6 +32,7 @@ package final class S3Storage: MarkedStorage {
     let memory: MemoryPool
     let spool: Spool
     let hashes = PartHashes()
+    let arrivals: PartArrivals
     let clock: any WallClock
     var settings: S3Settings { client.settings }
 
@@ -72,6 +73,7 @@ package final class S3Storage: MarkedStorage {
         client = S3Client(settings, http: http, credentials: credentials, clock: clock, metrics: metrics)
         self.records = records
         self.memory = MemoryPool(capacity: memory)
+        arrivals = PartArrivals(share: (Int64(memory) + spool.capacity) / 2)
         self.spool = spool
         self.clock = clock
         report(to: metrics)

@@ -319,6 +319,32 @@ extension DatabaseFile {
             CREATE INDEX api_key_previous ON api_key (previous_digest) WHERE previous_digest IS NOT NULL;
             """
         ),
+        (
+            "0014 deliveries in turns of users",
+            """
+            CREATE INDEX event_due_by_user ON event (coalesce(subject, ''), next_attempt_at, sequence)
+                WHERE next_attempt_at IS NOT NULL;
+            """
+        ),
+        (
+            "0015 terms of records of dialects",
+            """
+            -- The version whose terms are recorded. What an earlier version writes keeps an older one, or has none.
+            ALTER TABLE dialect_record ADD COLUMN terms_version INTEGER;
+            CREATE INDEX dialect_record_without_terms ON dialect_record (kind, key)
+                WHERE terms_version IS NULL OR terms_version <> version;
+
+            CREATE TABLE dialect_term (
+                kind TEXT NOT NULL,
+                term TEXT NOT NULL,
+                position INTEGER NOT NULL,
+                key TEXT NOT NULL,
+                PRIMARY KEY (kind, term, position, key),
+                FOREIGN KEY (kind, key) REFERENCES dialect_record (kind, key) ON DELETE CASCADE
+            ) STRICT, WITHOUT ROWID;
+            CREATE INDEX dialect_term_by_record ON dialect_term (kind, key);
+            """
+        ),
     ]
 
     static var migrator: DatabaseMigrator {

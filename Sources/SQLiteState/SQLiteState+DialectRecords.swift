@@ -4,16 +4,35 @@ internal import StateRecords
 package import UploadModel
 
 extension SQLiteState {
-    package func insert(_ record: DialectRecord, at now: Date) async throws(UploadError) -> Bool {
-        try record.checkTexts()
-        return try await write { database in
-            try database.run(
+    package func apply(_ changes: [DialectChange]) async throws(UploadError) -> Bool {
+        guard let changes = try DialectChange.ordered(changes) else { return false }
+        return try await write(changes.allSatisfy(\.isRemoval) ? .reserve : .needed) { database in
+            try database.run("SAVEPOINT records")
+            var isRefused = false
+            for change in changes where !isRefused {
+                let (sql, arguments) = Self.statement(of: change)
+                try database.run(sql, arguments)
+                let isMade = database.changesCount > 0
+                isRefused = change.isRequired && !isMade
+                if isMade, let record = change.written { try Self.writeTerms(of: record, to: database) }
+            }
+            if isRefused { try database.run("ROLLBACK TO records") }
+            try database.run("RELEASE records")
+            return !isRefused
+        }
+    }
+
+    /// Changes one row, or none if the record is not as the change wants it.
+    static func statement(of change: DialectChange) -> (sql: String, arguments: SQLiteArguments) {
+        switch change {
+        case .insert(let record, let now), .insertIfAbsent(let record, let now):
+            return (
                 """
-                INSERT INTO dialect_record AS old (kind, key, text, version, created_at, expires_at)
-                VALUES (?, ?, ?, 1, ?, ?)
+                INSERT INTO dialect_record AS old (kind, key, text, version, created_at, expires_at, terms_version)
+                VALUES (?, ?, ?, 1, ?, ?, 1)
                 ON CONFLICT (kind, key) DO UPDATE SET
                     text = excluded.text, version = 1, created_at = excluded.created_at,
-                    expires_at = excluded.expires_at
+                    expires_at = excluded.expires_at, terms_version = 1
                 WHERE old.expires_at <= ?
                 """,
                 [
@@ -21,7 +40,20 @@ extension SQLiteState {
                     record.expiresAt.map(Milliseconds.init), Milliseconds(now),
                 ]
             )
-            return database.changesCount == 1
+        case .replace(let record):
+            return (
+                """
+                UPDATE dialect_record SET text = ?, expires_at = ?, version = version + 1, terms_version = version + 1
+                WHERE kind = ? AND key = ? AND version = ?
+                """,
+                [
+                    record.text, record.expiresAt.map(Milliseconds.init), record.kind, record.key, record.version,
+                ]
+            )
+        case .remove(let kind, let key, let version?):
+            return ("DELETE FROM dialect_record WHERE kind = ? AND key = ? AND version = ?", [kind, key, version])
+        case .remove(let kind, let key, nil), .removeIfPresent(let kind, let key):
+            return ("DELETE FROM dialect_record WHERE kind = ? AND key = ?", [kind, key])
         }
     }
 
@@ -30,30 +62,6 @@ extension SQLiteState {
         return try await read { database in
             try database.row("SELECT * FROM dialect_record WHERE kind = ? AND key = ?", [kind, key])
                 .map(DialectRecord.init(row:))
-        }
-    }
-
-    package func replace(_ record: DialectRecord) async throws(UploadError) -> Bool {
-        try record.checkTexts()
-        return try await write { database in
-            try database.run(
-                """
-                UPDATE dialect_record SET text = ?, expires_at = ?, version = version + 1
-                WHERE kind = ? AND key = ? AND version = ?
-                """,
-                [
-                    record.text, record.expiresAt.map(Milliseconds.init), record.kind, record.key, record.version,
-                ]
-            )
-            return database.changesCount == 1
-        }
-    }
-
-    package func removeRecord(_ kind: String, _ key: String) async throws(UploadError) -> Bool {
-        guard DialectRecord.canBeKey(key) else { return false }
-        return try await write(.reserve) { database in
-            try database.run("DELETE FROM dialect_record WHERE kind = ? AND key = ?", [kind, key])
-            return database.changesCount == 1
         }
     }
 
@@ -81,6 +89,92 @@ extension SQLiteState {
             [kind] + SQLiteArguments(values) + [limit]
         )
     }
+
+    private static func writeTerms(of record: DialectRecord, to database: Database) throws {
+        guard let terms = record.terms else { return }
+        try database.run("DELETE FROM dialect_term WHERE kind = ? AND key = ?", [record.kind, record.key])
+        for term in Set(terms) {
+            try database.run(
+                "INSERT INTO dialect_term (kind, term, position, key) VALUES (?, ?, ?, ?)",
+                [record.kind, term.text, term.position, record.key]
+            )
+        }
+    }
+
+    package func records(_ query: DialectTermQuery) async throws(UploadError) -> [FoundRecord] {
+        guard DialectRecord.canBeKey(query.term) else { return [] }
+        return try await read { database in
+            let (sql, arguments) = Self.statement(of: query)
+            return try database.rows(sql, arguments).map { row in
+                FoundRecord(
+                    record: try DialectRecord(row: row),
+                    position: try row.value("position", of: "dialect_term")
+                )
+            }
+        }
+    }
+
+    package func count(_ query: DialectTermQuery) async throws(UploadError) -> Int {
+        guard DialectRecord.canBeKey(query.term) else { return 0 }
+        return try await read { database in
+            let (sql, arguments) = Self.statement(ofNumberOf: query)
+            return try database.row(sql, arguments)?.value("number", of: "dialect_term") ?? 0
+        }
+    }
+
+    static func statement(of query: DialectTermQuery) -> (sql: String, arguments: SQLiteArguments) {
+        let (condition, order, arguments) = places(of: query)
+        // The order of the join is that of the text.
+        return (
+            """
+            SELECT record.*, term.position FROM dialect_term AS term
+                CROSS JOIN dialect_record AS record ON record.kind = term.kind AND record.key = term.key
+            WHERE \(condition) ORDER BY term.position \(order), term.key \(order) LIMIT ?
+            """,
+            arguments
+        )
+    }
+
+    static func statement(ofNumberOf query: DialectTermQuery) -> (sql: String, arguments: SQLiteArguments) {
+        let (condition, _, arguments) = places(of: query)
+        return (
+            "SELECT count(*) AS number FROM (SELECT 1 FROM dialect_term AS term WHERE \(condition) LIMIT ?)",
+            arguments
+        )
+    }
+
+    /// The range of the page; the arguments end with the limit.
+    private static func places(
+        of query: DialectTermQuery
+    ) -> (condition: String, order: String, arguments: SQLiteArguments) {
+        let (order, next, last) = query.isDescending ? ("DESC", "<", ">=") : ("ASC", ">", "<=")
+        let bounds = query.positions
+        let start = query.after == nil ? "term.position \(next)= ?" : "(term.position, term.key) \(next) (?, ?)"
+        var arguments: SQLiteArguments = [query.kind, query.term]
+        if let after = query.after {
+            arguments += [after.position, after.key]
+        } else {
+            arguments += [query.isDescending ? bounds.upperBound : bounds.lowerBound]
+        }
+        arguments += [query.isDescending ? bounds.lowerBound : bounds.upperBound, query.limit]
+        return ("term.kind = ? AND term.term = ? AND \(start) AND term.position \(last) ?", order, arguments)
+    }
+
+    package func recordsWithoutTerms(
+        _ kind: String,
+        after: String?,
+        limit: Int
+    ) async throws(UploadError) -> [DialectRecord] {
+        try await read { database in
+            try database.rows(Self.withoutTerms, [kind, after ?? "", limit]).map(DialectRecord.init(row:))
+        }
+    }
+
+    /// Takes a kind, a key and a number.
+    static let withoutTerms = """
+        SELECT * FROM dialect_record INDEXED BY dialect_record_without_terms
+        WHERE kind = ? AND key > ? AND (terms_version IS NULL OR terms_version <> version) ORDER BY key LIMIT ?
+        """
 
     /// Removes some expired records, the oldest first; takes a time and a number.
     static let forgetRecords = """

@@ -86,13 +86,20 @@ extension SQLiteState {
         // Writes nothing, but a write transaction orders this against concurrent settlements.
         try await writeOnce { [self] database in
             let now = clock.now
-            let due = try database.rows(
-                "SELECT * FROM event INDEXED BY event_due WHERE next_attempt_at <= ? ORDER BY next_attempt_at, sequence LIMIT ?",
-                [Milliseconds(now), limit + deliveryClaims.withLock { $0.count }]
-            ).map(EventRecord.init(row:))
+            let oldest = try dueEvents(
+                "SELECT sequence FROM event INDEXED BY event_due WHERE next_attempt_at <= ? ORDER BY next_attempt_at, sequence LIMIT ?",
+                [Milliseconds(now)],
+                limit + 1,
+                at: now,
+                in: database
+            )
+            let chosen = oldest.count <= limit ? oldest : try inTurns(oldest, limit, at: now, in: database)
+            let events = try chosen.compactMap { sequence in
+                try database.row("SELECT * FROM event WHERE sequence = ?", [sequence]).map(EventRecord.init(row:))
+            }
             let end = now.addingTimeInterval(duration)
             return deliveryClaims.withLock { claims in
-                due.filter { claims.end(of: $0.sequence, at: now) == nil }.prefix(limit).map { event in
+                events.map { event in
                     var event = event
                     _ = claims.take(event.sequence, until: end)
                     event.delivery?.nextAttemptAt = end
@@ -100,6 +107,61 @@ extension SQLiteState {
                 }
             }
         }
+    }
+
+    /// Events of a statement that are not claimed.
+    ///
+    /// - Parameters:
+    ///   - sql: Selects the sequence numbers of due events; its last argument is their maximum number.
+    ///   - arguments: The others.
+    ///   - limit: The number of events wanted.
+    ///   - now: Until when they are due.
+    ///   - database: Where.
+    /// - Returns: The sequence numbers.
+    /// - Throws: An error of the database.
+    private func dueEvents(
+        _ sql: String,
+        _ arguments: SQLiteArguments,
+        _ limit: Int,
+        at now: Date,
+        in database: Database
+    ) throws -> [Int64] {
+        var arguments = arguments
+        arguments += [limit + deliveryClaims.withLock { $0.count }]
+        let found: [Int64] = try database.rows(sql, arguments).map { try $0.value("sequence", of: "event") }
+        return deliveryClaims.withLock { claims in
+            Array(found.filter { claims.end(of: $0, at: now) == nil }.prefix(limit))
+        }
+    }
+
+    /// Due events of the users whose turn it is.
+    private func inTurns(_ oldest: [Int64], _ limit: Int, at now: Date, in database: Database) throws -> [Int64] {
+        let first = lastDeliveryTurn.withLock { $0 }
+        var position: String? = first
+        var isLastRound = false
+        var queues: [[Int64]] = []
+        for _ in 0..<DeliveryTurns.mostUsers(for: limit) where queues.count < limit {
+            guard let user = try database.userOfDeliveries(after: position, through: isLastRound ? first : nil) else {
+                if isLastRound { break }
+                (position, isLastRound) = (nil, true)
+                continue
+            }
+            position = user
+            let due = try dueEvents(
+                """
+                SELECT sequence FROM event INDEXED BY event_due_by_user
+                WHERE coalesce(subject, '') = ? AND next_attempt_at <= ? ORDER BY next_attempt_at, sequence LIMIT ?
+                """,
+                [user, Milliseconds(now)],
+                limit,
+                at: now,
+                in: database
+            )
+            if !due.isEmpty { queues.append(due) }
+        }
+        let last = position ?? first
+        lastDeliveryTurn.withLock { $0 = last }
+        return DeliveryTurns.choose(limit, of: queues, else: oldest)
     }
 
     package func nextDelivery() async throws(UploadError) -> TimeInterval? {
@@ -257,6 +319,27 @@ extension Database {
             ]
         )
         if let date = event.delivery?.nextAttemptAt { try schedule(upload, at: date) }
+    }
+
+    /// The next user who has deliveries to come.
+    ///
+    /// - Parameters:
+    ///   - last: The one before; `nil` to begin with those without a user.
+    ///   - end: Where to stop.
+    /// - Returns: `DeliveryTurns.noUser` for those without.
+    /// - Throws: An error of the database.
+    fileprivate func userOfDeliveries(after last: String?, through end: String?) throws -> String? {
+        var arguments: SQLiteArguments = [last ?? DeliveryTurns.noUser]
+        if let end { arguments += [end] }
+        return try row(
+            """
+            SELECT coalesce(subject, '') AS user FROM event INDEXED BY event_due_by_user
+            WHERE next_attempt_at IS NOT NULL AND coalesce(subject, '') \(last == nil ? ">=" : ">") ?
+                \(end == nil ? "" : "AND coalesce(subject, '') <= ?")
+            ORDER BY coalesce(subject, '') LIMIT 1
+            """,
+            arguments
+        ).map { try $0.value("user", of: "event") }
     }
 
     /// Makes the first pending event of an upload due at `date`, unless it is already due; later events wait for it.

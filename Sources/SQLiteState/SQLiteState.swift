@@ -25,6 +25,8 @@ package final class SQLiteState: StateStore {
     /// Claims of deliveries by sequence number; changed only in write transactions, so that no settled delivery is
     /// claimed again.
     let deliveryClaims = Mutex(ProcessClaims<Int64>())
+    /// The user whose events were claimed last.
+    let lastDeliveryTurn = Mutex(DeliveryTurns.noUser)
     /// Claims of pulls by upload, under the same rule.
     let pullClaims = Mutex(ProcessClaims<UploadID>())
     private let turns = Mutex<[PeriodicJob: Date]>([:])
@@ -147,7 +149,7 @@ package final class SQLiteState: StateStore {
     /// Runs `work` in one transaction, which is durable when this returns and rolled back when it throws; see `WriterLane`.
     ///
     /// - Parameters:
-    ///   - room: What it does on a disk without room; within `FreeingWork` it may always use the reserve.
+    ///   - room: What it does on a disk without room; within `FreeingWork` it may always use the reserve, or its half.
     ///   - work: Its changes.
     /// - Returns: The result of `work`.
     /// - Throws: What `work` throws, or why the transaction failed.
@@ -155,7 +157,11 @@ package final class SQLiteState: StateStore {
         _ room: WriterLane.Room = .needed,
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
-        let room = FreeingWork.isRunning ? .reserve : room
+        let room =
+            switch (room, FreeingWork.isRunning) {
+            case (.reserve, _), (_, true): FreeingWork.onlyAdds ? WriterLane.Room.half : .reserve
+            default: room
+            }
         return try await operations.measured(.write) { () async throws(UploadError) in
             try await lane.write(room: room, work)
         }

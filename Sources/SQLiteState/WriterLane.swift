@@ -20,6 +20,10 @@ final class WriterLane: Sendable {
         case little
         /// It frees space, and may use the reserve for that.
         case reserve
+        /// It only adds a record, although its caller may do so on a full disk: it may use half of the reserve.
+        case half
+
+        var mayUseReserve: Bool { self == .reserve || self == .half }
     }
 
     private struct Job: Sendable {
@@ -164,7 +168,7 @@ final class WriterLane: Sendable {
             try database.run("RELEASE work")
             return nil
         } catch {
-            let needsReserve = job.room == .reserve && DatabaseFile.isFull(error)
+            let needsReserve = job.room.mayUseReserve && DatabaseFile.isFull(error)
             guard database.isInsideTransaction, !needsReserve else { throw error }
             try database.run("ROLLBACK TO work")
             try database.run("RELEASE work")
@@ -177,8 +181,9 @@ final class WriterLane: Sendable {
     ///
     /// - Returns: Why it failed.
     private func alone(_ job: Job, on database: Database, _ io: BlockingIO) -> (any Error)? {
-        guard let reserve, job.room == .reserve else { return tried(job, on: database) }
-        let result: Result<Void, any Error> = reserve.lend(io, isFull: DatabaseFile.isFull) {
+        guard let reserve, job.room.mayUseReserve else { return tried(job, on: database) }
+        let keepsHalf = job.room == .half
+        let result: Result<Void, any Error> = reserve.lend(io, keepsHalf: keepsHalf, isFull: DatabaseFile.isFull) {
             tried(job, on: database).map { .failure($0) } ?? .success(())
         } returnSpace: {
             DatabaseFile.shortenLog(database)

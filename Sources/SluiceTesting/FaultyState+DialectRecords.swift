@@ -2,28 +2,17 @@ package import Foundation
 package import UploadModel
 
 extension FaultyState {
-    package func insert(_ record: DialectRecord, at now: Date) async throws(UploadError) -> Bool {
-        try await plan.step(.insertRecord)
-        let isInserted = try await base.insert(record, at: now)
-        try plan.response(.insertRecord)
-        return isInserted
+    package func apply(_ changes: [DialectChange]) async throws(UploadError) -> Bool {
+        let operation = Operation(changes)
+        try await plan.step(operation)
+        let isApplied = try await base.apply(changes)
+        try plan.response(operation)
+        return isApplied
     }
 
     package func record(_ kind: String, _ key: String) async throws(UploadError) -> DialectRecord? {
         try await plan.step(.dialectRecord)
         return try await base.record(kind, key)
-    }
-
-    package func replace(_ record: DialectRecord) async throws(UploadError) -> Bool {
-        try await plan.step(.replaceRecord)
-        let isReplaced = try await base.replace(record)
-        try plan.response(.replaceRecord)
-        return isReplaced
-    }
-
-    package func removeRecord(_ kind: String, _ key: String) async throws(UploadError) -> Bool {
-        try await plan.step(.removeRecord)
-        return try await base.removeRecord(kind, key)
     }
 
     package func records(
@@ -36,8 +25,42 @@ extension FaultyState {
         return try await base.records(kind, prefix: prefix, after: after, limit: limit)
     }
 
+    package func records(_ query: DialectTermQuery) async throws(UploadError) -> [FoundRecord] {
+        try await plan.step(.dialectRecords)
+        return try await base.records(query)
+    }
+
+    package func count(_ query: DialectTermQuery) async throws(UploadError) -> Int {
+        try await plan.step(.dialectRecords)
+        return try await base.count(query)
+    }
+
+    package func recordsWithoutTerms(
+        _ kind: String,
+        after: String?,
+        limit: Int
+    ) async throws(UploadError) -> [DialectRecord] {
+        try await plan.step(.dialectRecords)
+        return try await base.recordsWithoutTerms(kind, after: after, limit: limit)
+    }
+
     package func forgetRecords(expiredBefore date: Date) async throws(UploadError) {
         try await plan.step(.forgetRecords)
         try await base.forgetRecords(expiredBefore: date)
+    }
+}
+
+extension FaultyState.Operation {
+    /// A change that is alone is an operation of its own.
+    fileprivate init(_ changes: [DialectChange]) {
+        guard changes.count == 1, let change = changes.first else {
+            self = .applyChanges
+            return
+        }
+        switch change {
+        case .insert, .insertIfAbsent: self = .insertRecord
+        case .replace: self = .replaceRecord
+        case .remove, .removeIfPresent: self = .removeRecord
+        }
     }
 }

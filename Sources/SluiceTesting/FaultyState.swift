@@ -16,7 +16,7 @@ package final class FaultyState: StateStore {
         case putPart, objectParts, objectPart, partBytes, setAttributes, partUploads, object, objects, insertBucket,
             bucket,
             buckets, setDocument, removeBucket
-        case insertRecord, dialectRecord, replaceRecord, removeRecord, dialectRecords, forgetRecords
+        case insertRecord, dialectRecord, replaceRecord, removeRecord, applyChanges, dialectRecords, forgetRecords
     }
 
     package let plan: FaultPlan<Operation>

@@ -3,6 +3,21 @@ internal import Synchronization
 internal import UploadCore
 package import UploadModel
 
+extension InMemoryState.Tables {
+    /// As `DeliveryTurns` says, of due events in their order.
+    fileprivate mutating func inTurns(_ due: [EventRecord], _ limit: Int) -> [EventRecord] {
+        guard due.count > limit else { return due }
+        let users = Set(due.map { $0.upload.subject ?? DeliveryTurns.noUser }).sorted()
+        let ordered = users.filter { $0 > lastDeliveryTurn } + users.filter { $0 <= lastDeliveryTurn }
+        lastDeliveryTurn = ordered.prefix(limit).last ?? lastDeliveryTurn
+        let queues = ordered.prefix(limit).map { user in
+            due.filter { $0.upload.subject ?? DeliveryTurns.noUser == user }.map(\.sequence)
+        }
+        let chosen = DeliveryTurns.choose(limit, of: queues, else: due.map(\.sequence))
+        return chosen.compactMap { sequence in due.first { $0.sequence == sequence } }
+    }
+}
+
 extension InMemoryState {
     package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
         let now = clock.now
@@ -16,7 +31,7 @@ extension InMemoryState {
                     < (right.delivery?.nextAttemptAt ?? now, right.sequence)
             }
             let end = now.addingTimeInterval(duration)
-            return first.prefix(limit).map { event in
+            return tables.inTurns(first, limit).map { event in
                 var event = event
                 _ = tables.deliveryClaims.take(event.sequence, until: end)
                 event.delivery?.nextAttemptAt = end

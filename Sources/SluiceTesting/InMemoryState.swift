@@ -21,12 +21,15 @@ package final class InMemoryState: StateStore {
         var lastEvent: Int64 = 0
         /// By sequence number.
         var deliveryClaims = ProcessClaims<Int64>()
+        /// The user whose events were claimed last.
+        var lastDeliveryTurn = DeliveryTurns.noUser
         /// By upload and number.
         var objectParts: [UploadID: [Int: PartRecord]] = [:]
         /// By the bytes of the name.
         var buckets: [[UInt8]: BucketRecord] = [:]
         /// By the bytes of kind and key.
         var dialectRecords: [DialectRecordName: DialectRecord] = [:]
+        var dialectTerms = DialectTermTable()
         var mark: StoreMark?
         var isSweepApproved = false
 

@@ -92,6 +92,30 @@ extension StateStoreContract {
             try demand(await store.deliveries(DeliveryQuery()).map(\.delivery?.state), is: [.delivered])
             try demand(await store.nextDelivery(), is: nil)
         },
+        Contract("users have turns if more deliveries are due than are wanted") { store in
+            func record(_ subjects: String?...) async throws {
+                for subject in subjects {
+                    try await store.record(.sample(.created, of: upload(subject: subject)))
+                }
+            }
+            func claim(_ limit: Int) async throws -> [Int64] {
+                try await store.claimDeliveries(limit: limit, for: long).map(\.sequence).sorted()
+            }
+            try await record("eve", "eve", "eve", "eve", "eve", "eve", "eve", "bob", nil)
+            try demand(await claim(3), is: [1, 8, 9])
+            try demand(await claim(1), is: [2])
+            try await record("bob", "zoe", nil)
+            // After eve it is zoe's turn; those without a user come before bob.
+            try demand(await claim(1), is: [11])
+            try demand(await claim(1), is: [12])
+            try demand(await claim(1), is: [10])
+            try demand(await claim(1), is: [3])
+            // With places left, one has several.
+            try await record("bob", "bob")
+            try demand(await claim(5), is: [4, 5, 6, 13, 14])
+            try demand(await claim(5), is: [7])
+            try demand(await claim(5), is: [])
+        },
         Contract("progress that is being delivered is not replaced") { store in
             var upload = upload()
             upload.offset = 1

@@ -4,7 +4,8 @@ internal import UploadModel
 /// Records of dialects.
 extension StateStoreContract {
     static let dialectRecords: [Contract<any DialectRecords>] =
-        insertedRecords + replacedRecords + listedRecords + forgottenRecords
+        insertedRecords + replacedRecords + changedRecords + termedRecords + listedRecords
+        + forgottenRecords
 
     static func record(
         _ key: String,
@@ -189,6 +190,231 @@ extension StateStoreContract {
             try demand(await store.record("test session", "b"), is: record("b"))
             try demand(await store.insert(record("a", text: "new"), at: start), is: true)
             try demand(await store.record("test session", "a"), is: record("a", text: "new"))
+        },
+    ]
+
+    // MARK: Several at once
+
+    /// All records of the test.
+    private static func all(_ store: any DialectRecords) async throws -> [DialectRecord] {
+        try await store.records("test session", prefix: "", after: nil, limit: 100)
+    }
+
+    private static let changedRecords: [Contract<any DialectRecords>] = [
+        Contract("changes of several records are made in one call, of other kinds, too") { store in
+            for key in ["a", "b", "c", "e"] { try demand(await store.insert(record(key), at: start), is: true) }
+            let other = record("a", kind: "test signature", text: "new")
+            let changes: [DialectChange] = [
+                .replace(record("b", text: "2", expiresIn: nil)), .insert(other, at: start),
+                .remove(kind: "test session", key: "c", version: 1), .insert(record("d", expiresIn: 1), at: start),
+                .remove(kind: "test session", key: "e", version: nil),
+            ]
+            try demand(await store.apply(changes), is: true)
+            var changed = record("b", text: "2", expiresIn: nil)
+            changed.version = 2
+            try demand(await all(store), is: [record("a"), changed, record("d", expiresIn: 1)])
+            try demand(await store.record("test signature", "a"), is: other)
+            // An expired one is replaced.
+            let later = record("d", text: "later", expiresIn: 99)
+            changed.text = "3"
+            try demand(await store.apply([.insert(later, at: moment(1)), .replace(changed)]), is: true)
+            try demand(await store.record("test session", "d"), is: later)
+            try demand(await store.record("test session", "b")?.version, is: 3)
+            try demand(await store.apply([]), is: true)
+        },
+        Contract("if one change is refused, none is made, wherever it stands") { store in
+            for key in ["b", "k", "y"] { try demand(await store.insert(record(key), at: start), is: true) }
+            let before = try await all(store)
+            var unknown = record("k", text: "wrong")
+            unknown.version = 2
+            let refused: [DialectChange] = [
+                .insert(record("k"), at: moment(59.999)), .replace(unknown), .replace(record("m")),
+                .remove(kind: "test session", key: "k", version: 2),
+                .remove(kind: "test session", key: "m", version: 1),
+                .remove(kind: "test session", key: "m", version: nil),
+                .remove(kind: "test session", key: "k\0", version: nil),
+            ]
+            let others: [DialectChange] = [
+                .insert(record("a"), at: start), .replace(record("b", text: "2")),
+                .remove(kind: "test session", key: "y", version: 1), .insertIfAbsent(record("z"), at: start),
+            ]
+            for change in refused {
+                try demand(await store.apply([change]), is: false)
+                for place in 0...others.count {
+                    var changes = others
+                    changes.insert(change, at: place)
+                    try demand(await store.apply(changes), is: false)
+                    try demand(await all(store), is: before)
+                }
+            }
+            for wrong in [record("c\0"), record("c", text: "\0")] {
+                let changes = others + [.insertIfAbsent(wrong, at: start)]
+                let code = await errorCode { () async throws(UploadError) in try await store.apply(changes) }
+                try demand(code, is: .invalidRequest)
+                try demand(await all(store), is: before)
+            }
+            try demand(await store.apply(others), is: true)
+            try demand(await all(store).map(\.key), is: ["a", "b", "k", "z"])
+        },
+        Contract("a change that is not required refuses nothing") { store in
+            try demand(await store.insert(record("a", text: "1"), at: start), is: true)
+            let changes: [DialectChange] = [
+                .insertIfAbsent(record("a", text: "2"), at: start), .insertIfAbsent(record("b", text: "2"), at: start),
+                .removeIfPresent(kind: "test session", key: "c"), .removeIfPresent(kind: "test session", key: "a\0"),
+                .insert(record("d"), at: start),
+            ]
+            try demand(await store.apply(changes), is: true)
+            try demand(await all(store), is: [record("a", text: "1"), record("b", text: "2"), record("d")])
+            let removed = [DialectChange.removeIfPresent(kind: "test session", key: "a")]
+            for _ in 0..<2 { try demand(await store.apply(removed), is: true) }
+            // An expired one is replaced.
+            let later = record("b", text: "later", expiresIn: 99)
+            try demand(await store.apply([.insertIfAbsent(later, at: moment(60))]), is: true)
+            try demand(await all(store), is: [later, record("d")])
+        },
+        Contract("of 20 writers of the same records at once one is admitted, in whatever order they name them") {
+            store in
+            for key in ["a", "b", "c"] { try demand(await store.insert(record(key), at: start), is: true) }
+            for version in 1...3 as ClosedRange<Int64> {
+                let admitted = try await atOnce(20) { number in
+                    var changes: [DialectChange] = ["a", "b", "c"].map { key in
+                        var changed = record(key, text: "\(number)")
+                        changed.version = version
+                        return .replace(changed)
+                    }
+                    changes.append(.insert(record("new\(version)", text: "\(number)"), at: start))
+                    if number % 2 == 1 { changes.reverse() }
+                    return try await store.apply(changes)
+                }
+                try demand(admitted.count, is: 1)
+                let text = admitted.first.map { "\($0)" }
+                for key in ["a", "b", "c", "new\(version)"] {
+                    try demand(await store.record("test session", key)?.text, is: text)
+                }
+            }
+            try demand(await all(store).count, is: 6)
+        },
+    ]
+
+    // MARK: Terms
+
+    private static func record(_ key: String, _ terms: [DialectTerm]?, version: Int64 = 1) -> DialectRecord {
+        var record = record(key)
+        record.terms = terms
+        record.version = version
+        return record
+    }
+
+    /// The keys of all records with a term.
+    private static func found(_ store: any DialectRecords, _ term: String) async throws -> [String] {
+        try await store.records(DialectTermQuery("test session", term, limit: 1000)).map(\.record.key)
+    }
+
+    private static let termedRecords: [Contract<any DialectRecords>] = [
+        Contract("records with a term are listed by position and key, in both directions, page by page") { store in
+            var places: [DialectPlace] = []
+            for (number, key) in sortedKeys.enumerated().shuffled() {
+                let position = [Int64.min, -1, 0, 1, 1, .max][number % 6]
+                places.append(DialectPlace(position, key))
+                let terms = [DialectTerm("t", at: position), DialectTerm("T", at: 5), DialectTerm("t ", at: 6)]
+                try demand(await store.insert(record(key, terms), at: start), is: true)
+                var other = record(key, kind: "test signature")
+                other.terms = terms
+                try demand(await store.insert(other, at: start), is: true)
+            }
+            places.sort { $0.precedes($1) }
+            for isDescending in [false, true] {
+                let wanted = isDescending ? places.reversed() : places
+                for positions in [Int64.min ... .max, -1...1, 1...1, 2...3] as [ClosedRange<Int64>] {
+                    let expected = wanted.filter { positions.contains($0.position) }
+                    for limit in [1, 7, places.count + 1] {
+                        var query = DialectTermQuery(
+                            "test session",
+                            "t",
+                            positions: positions,
+                            isDescending: isDescending,
+                            limit: limit
+                        )
+                        var listed: [FoundRecord] = []
+                        while true {
+                            let page = try await store.records(query)
+                            try demand(await store.count(query), is: page.count)
+                            listed += page
+                            query.after = page.last?.place
+                            if page.count < limit { break }
+                        }
+                        try demand(listed.map(\.place.position), is: expected.map(\.position))
+                        try demand(listed.map { bytes($0.record.key) }, is: expected.map { bytes($0.key) })
+                        try demand(listed.allSatisfy { $0.record == record($0.record.key) }, is: true)
+                    }
+                }
+            }
+            try demand(await store.records(DialectTermQuery("nothing", "t", limit: 5)), is: [])
+            for term in ["", "x", "t\0"] {
+                try demand(await found(store, term), is: [])
+                try demand(await store.count(DialectTermQuery("test session", term, limit: 5)), is: 0)
+            }
+        },
+        Contract("terms are those of the last change, and go with the record") { store in
+            let terms = ["e\u{301}", "\u{E9}", "'\"\\{},NULL😀"]
+            try demand(await store.insert(record("a", terms.map { DialectTerm($0, at: 1) }), at: start), is: true)
+            for term in terms { try demand(await found(store, term), is: ["a"]) }
+            let changed = record("a", [DialectTerm(terms[0], at: 2), DialectTerm("new", at: 2)])
+            try demand(await store.replace(changed), is: true)
+            try demand(await found(store, terms[0]), is: ["a"])
+            try demand(await found(store, terms[1]), is: [])
+            try demand(await found(store, "new"), is: ["a"])
+            let places = try await store.records(DialectTermQuery("test session", "new", limit: 5))
+            try demand(places.map(\.place), is: [DialectPlace(2, "a")])
+            try demand(places.first?.record.version, is: 2)
+            try demand(await store.replace(record("a", [], version: 2)), is: true)
+            try demand(await found(store, "new"), is: [])
+            try demand(await store.replace(record("a", changed.terms, version: 3)), is: true)
+            try demand(await found(store, "new"), is: ["a"])
+            // An expired one is replaced with its terms.
+            let other = record("a", [DialectTerm("other", at: 3)])
+            try demand(await store.insert(other, at: moment(59)), is: false)
+            try demand(await found(store, "new"), is: ["a"])
+            try demand(await store.insert(other, at: moment(60)), is: true)
+            try demand(await found(store, "new"), is: [])
+            try demand(await found(store, "other"), is: ["a"])
+            try demand(await store.removeRecord("test session", "a"), is: true)
+            try demand(await found(store, "other"), is: [])
+            try demand(await store.insert(record("b", changed.terms), at: start), is: true)
+            try await store.forgetRecords(expiredBefore: moment(61))
+            try demand(await found(store, "new"), is: [])
+            try demand(await store.insert(record("b", nil), at: start), is: true)
+            try demand(await found(store, "new"), is: [])
+            try demand(await store.recordsWithoutTerms("test session", after: nil, limit: 5), is: [])
+        },
+        Contract("terms of changes that are refused are not written") { store in
+            try demand(await store.insert(record("a", [DialectTerm("1", at: 1)]), at: start), is: true)
+            let wrong = record("a", [DialectTerm("2", at: 1)], version: 9)
+            let new = DialectChange.insert(record("b", [DialectTerm("2", at: 1)]), at: start)
+            try demand(await store.replace(wrong), is: false)
+            try demand(await store.apply([new, .replace(wrong)]), is: false)
+            let absent = DialectChange.insertIfAbsent(record("a", [DialectTerm("2", at: 1)]), at: start)
+            try demand(await store.apply([absent]), is: true)
+            let bad = record("c", [DialectTerm("2\0", at: 1)])
+            let code = await errorCode { () async throws(UploadError) in
+                try await store.apply([new, .insert(bad, at: start)])
+            }
+            try demand(code, is: .invalidRequest)
+            try demand(await found(store, "1"), is: ["a"])
+            try demand(await found(store, "2"), is: [])
+        },
+        Contract("of writers of one record at once, the terms are those of the one that is stored") { store in
+            try demand(await store.insert(record("a", [DialectTerm("first", at: 0)]), at: start), is: true)
+            let admitted = try await atOnce(20) { number in
+                var changed = record("a", [DialectTerm("\(number)", at: 1)])
+                changed.text = "\(number)"
+                return try await store.replace(changed)
+            }
+            try demand(admitted.count, is: 1)
+            for number in 0..<20 {
+                try demand(await found(store, "\(number)"), is: admitted.contains(number) ? ["a"] : [])
+            }
+            try demand(await found(store, "first"), is: [])
         },
     ]
 

@@ -159,8 +159,12 @@ extension StoredTable {
         StoredTable(
             "dialect_record",
             key: [text("kind"), text("key")],
-            [text("text"), integer("version"), integer("created_at"), integer("expires_at")]
+            [
+                text("text"), integer("version"), integer("created_at"), integer("expires_at"),
+                integer("terms_version"),
+            ]
         ),
+        StoredTable("dialect_term", key: [text("kind"), text("term"), integer("position"), text("key")], []),
         StoredTable(
             "account",
             key: [text("kind"), text("name")],

@@ -43,7 +43,7 @@ package struct DatabaseSettings: SettingsSection {
             "database.statementTimeout",
             \.statementTimeout,
             .duration(DurationText.timeouts),
-            "Maximum time for one statement; beyond it, the response is 503."
+            "Maximum time for one statement; beyond it, the response is 503. A server that answers nothing for 5s longer is given up."
         ),
     ]
 
@@ -53,6 +53,12 @@ package struct DatabaseSettings: SettingsSection {
             "masterSecret",
             because: "database.url",
             "must be set, and the same for all nodes, because database.url is"
+        )
+        demands.demand(
+            !settings.acme.isOn || settings.database.url == nil,
+            "acme.domains",
+            because: "database.url",
+            "cannot be set together with database.url: each node would order its own certificate, and the authority may ask another node; use tls.certificate, or a proxy that gets certificates"
         )
     }
 }

@@ -45,7 +45,7 @@ extension Settings {
             // about to record a blob, and records of a store are made long before its bytes arrive.
             orphanAge: database.url == nil && general.storage == .disk ? 0 : 3600,
             quarantine: Double(uploads.quarantine.components.seconds),
-            policies: [.subject: quota.subject, .key: quota.key],
+            policies: quota.policies,
             quotaPeriod: Double(quota.period.components.seconds),
             recent: RecentLimits(most: uploads.recent, age: uploads.recentFor)
         )

@@ -184,5 +184,6 @@ extension FileStatus {
         mode = status.st_mode
         owner = status.st_uid
         group = status.st_gid
+        modifiedAt = Int64(status.st_mtim.tv_sec) * 1000 + Int64(status.st_mtim.tv_nsec) / 1_000_000
     }
 }

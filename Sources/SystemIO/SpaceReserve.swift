@@ -71,21 +71,24 @@ package final class SpaceReserve: Sendable {
     ///
     /// - Parameters:
     ///   - io: Of the thread.
+    ///   - keepsHalf: Whether half of the reserve is kept for other work.
     ///   - isFull: Whether a failure means that there was no room.
     ///   - work: Has no effect if it fails because there is no room.
     ///   - returnSpace: Called after work that used the reserve, to give back space that is not needed any more.
     /// - Returns: What the last run of `work` returned.
     package func lend<Value, Failure: Error>(
         _ io: BlockingIO,
+        keepsHalf: Bool = false,
         isFull: (Failure) -> Bool,
         to work: () -> Result<Value, Failure>,
         returnSpace: () -> Void = {}
     ) -> Result<Value, Failure> {
         condition.withLock { $0.borrowers += 1 }
         // First: not all that needs room reports the lack of it.
-        var isUsed = isScarce && giveBack(io)
+        let kept = keepsHalf ? size / 2 : 0
+        var isUsed = isScarce && giveBack(io, keeping: kept)
         var result = work()
-        while case .failure(let failure) = result, isFull(failure), giveBack(io) {
+        while case .failure(let failure) = result, isFull(failure), giveBack(io, keeping: kept) {
             isUsed = true
             result = work()
         }
@@ -111,11 +114,11 @@ package final class SpaceReserve: Sendable {
     }
 
     /// - Returns: Whether anything was left.
-    private func giveBack(_ io: BlockingIO) -> Bool {
+    private func giveBack(_ io: BlockingIO, keeping kept: Int64) -> Bool {
         condition.withLock { condition in
             condition.isTrustedUntil = 0
-            guard let length = try? io.size(of: file), length > 0 else { return false }
-            return (try? io.truncate(file, to: max(0, length - Self.step))) != nil
+            guard let length = try? io.size(of: file), length > kept else { return false }
+            return (try? io.truncate(file, to: max(kept, length - Self.step))) != nil
         }
     }
 

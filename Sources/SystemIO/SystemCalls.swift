@@ -74,6 +74,8 @@ package struct FileStatus: Sendable {
     /// The id of the user to whom it belongs.
     package var owner: UInt32 = 0
     package var group: UInt32 = 0
+    /// When bytes were last written, in Unix milliseconds.
+    package var modifiedAt: Int64 = 0
 
     package init() {}
 }

@@ -44,7 +44,8 @@ package struct LineLogHandler: LogHandler {
     {
         let time = JSONResponse.timestamp(Date())
         if isJSON {
-            var text = JSONObjectWriter(capacity: 256)
+            // A line of a request about media has 280 bytes and more.
+            var text = JSONObjectWriter(capacity: 384)
             text.member("time", time)
             text.member("level", level.rawValue)
             text.member("message", message)

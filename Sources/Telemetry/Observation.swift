@@ -64,7 +64,9 @@ package struct Observation: ServerObserver, UploadObserver {
         if let method = summary.method { metadata["method"] = "\(method)" }
         // The template, never the path: a path may hold the credential of an upload.
         if let route = summary.trace.route { metadata["route"] = "\(route)" }
+        if let dialect = summary.trace.dialect { metadata["dialect"] = .string(dialect.rawValue) }
         if let id = summary.trace.uploadID ?? summary.trace.scope?.uploadID { metadata["upload"] = "\(id)" }
+        if let id = summary.trace.mediaID { metadata["media"] = .string(id) }
         if let key = summary.trace.note?.key { metadata["key"] = "\(key)" }
         if let subject = summary.trace.note?.subject { metadata["subject"] = "\(subject)" }
         if let code = summary.trace.errorCode { metadata["code"] = "\(code)" }

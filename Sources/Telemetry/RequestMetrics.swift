@@ -3,6 +3,7 @@ package import HTTPServer
 internal import HTTPWire
 package import MetricsKit
 internal import Synchronization
+internal import Tracing
 
 /// Counts connections and requests.
 package final class RequestMetrics: Sendable {
@@ -12,10 +13,10 @@ package final class RequestMetrics: Sendable {
         var status: Int
     }
 
-    /// One look-up for both; requests to one route share the timer.
+    /// One look-up for both; requests to one route share the histogram.
     private struct Handles {
         let count: Counter
-        let duration: Timer
+        let duration: DurationHistogram
     }
 
     private static let count = "sluice_http_requests_total"
@@ -74,7 +75,7 @@ package final class RequestMetrics: Sendable {
         )
         let handles = handles(for: key)
         handles.count.increment()
-        handles.duration.record(summary.duration)
+        handles.duration.record(summary.duration, in: summary.trace.scope?.exemplar)
         bytesReceived.increment(by: summary.bytesReceived)
         bytesSent.increment(by: summary.bytesSent)
         if summary.refusal != nil { refused.increment() }
@@ -88,7 +89,7 @@ package final class RequestMetrics: Sendable {
             let labels = [("route", key.route), ("method", key.method), ("status", String(key.status))]
             let handles = Handles(
                 count: Counter(label: Self.count, dimensions: labels, factory: metrics),
-                duration: Timer(label: Self.duration, dimensions: [("route", key.route)], factory: metrics)
+                duration: metrics.durations(Self.duration, [("route", key.route)])
             )
             requests[key] = handles
             return handles
@@ -106,5 +107,12 @@ package final class RequestMetrics: Sendable {
         case .get, .head, .post, .put, .patch, .delete, .options: method.rawValue
         default: "other"
         }
+    }
+}
+
+extension TraceScope {
+    /// Beside the bucket of a duration; `nil` if nobody will find the trace.
+    fileprivate var exemplar: ExemplarTrace? {
+        context.isSampled ? ExemplarTrace(traceID: context.traceID, spanID: context.spanText) : nil
     }
 }

@@ -1,3 +1,4 @@
+internal import CSystem
 internal import Glibc
 internal import SystemIO
 
@@ -23,7 +24,7 @@ struct SocketFile {
             try SystemError.check("bind") { SystemResult(bind(descriptor, pointer, size)) }
         }
         do throws(SystemError) {
-            _ = try SystemError.check("chmod") { SystemResult(chmod(new, 0o660)) }
+            try Self.admitGroup(to: new)
             _ = try SystemError.check("listen") { SystemResult(listen(descriptor, backlog)) }
             guard let identity = Self.identity(of: new) else { throw SystemError("stat", errno: errno) }
             self.identity = identity
@@ -34,6 +35,15 @@ struct SocketFile {
             _ = system.unlink(FilePlace(new))
             throw error
         }
+    }
+
+    /// Lets the owner and the group connect.
+    ///
+    /// Follows no link: whoever may write in the directory could have put one in the place of the socket.
+    ///
+    /// - Throws: `EEXIST` if it is not a socket.
+    static func admitGroup(to path: String) throws(SystemError) {
+        _ = try SystemError.check("chmod") { SystemResult(csys_chmod_socket(path, 0o660)) }
     }
 
     /// Removes the file, if it is still the one of this socket.

@@ -75,6 +75,15 @@ package final class TLSSession: @unchecked Sendable {
         return result == 1 ? .moved(1) : outcome(result)
     }
 
+    /// Whether the handshake was all that the peer wanted, to validate a name (RFC 8737 §3).
+    package var isValidation: Bool {
+        var name: UnsafePointer<UInt8>?
+        var count: UInt32 = 0
+        SSL_get0_alpn_selected(session, &name, &count)
+        // Of the session.
+        return UnsafeBufferPointer(start: name, count: Int(count)).elementsEqual(TLSChallenges.protocol.utf8)
+    }
+
     /// Reads records until the buffer is full or no more are available.
     ///
     /// A record has at most 16 KiB.

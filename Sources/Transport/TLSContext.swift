@@ -19,40 +19,65 @@ package struct TLSFiles: Sendable, Equatable {
 ///
 /// Offers ALPN `http/1.1`.
 package final class TLSContext: Sendable {
-    private let files: [TLSFiles]
-    private let clientAuthorities: String?
-    private let tickets: TLSTicketKeys?
+    /// Files, and where they come from besides.
+    struct Sources: Sendable {
+        let files: [TLSFiles]
+        let kept: TLSFiles?
+        let standIn: TLSIdentity?
+        let clientAuthorities: String?
+        let tickets: TLSTicketKeys?
+        let challenges: TLSChallenges?
+    }
+
+    private let sources: Sources
     private let current: Mutex<Configuration>
 
     /// - Parameters:
-    ///   - files: Not empty. A client gets the first certificate that has the name it asks for (RFC 6066 §3), otherwise the first.
+    ///   - files: A client gets the first certificate that has the name it asks for (RFC 6066 §3), otherwise the first.
+    ///   - kept: Further files, which need not be there or usable yet; a renewal makes them.
+    ///   - standIn: In use while there is no other certificate.
     ///   - clientAuthorities: PEM file of the authorities that sign the certificates of clients, which all clients then
     ///     need; `nil` asks for none.
     ///   - tickets: `nil` makes tickets that only this object, and only until `reload`, can read.
-    /// - Throws: `TLSFailure`, which describes the problem with the files.
+    ///   - challenges: Handshakes of authorities that validate names; `nil` answers none.
+    /// - Throws: `TLSFailure`, which describes the problem with the files; also if there is no certificate.
     package init(
         _ files: [TLSFiles],
+        kept: TLSFiles? = nil,
+        standIn: TLSIdentity? = nil,
         clientAuthorities: String? = nil,
-        tickets: TLSTicketKeys? = nil
+        tickets: TLSTicketKeys? = nil,
+        challenges: TLSChallenges? = nil
     ) throws(TLSFailure) {
-        self.files = files
-        self.clientAuthorities = clientAuthorities
-        self.tickets = tickets
-        current = Mutex(try Configuration(files, clientAuthorities, tickets))
+        sources = Sources(
+            files: files,
+            kept: kept,
+            standIn: standIn,
+            clientAuthorities: clientAuthorities,
+            tickets: tickets,
+            challenges: challenges
+        )
+        current = Mutex(try Configuration(sources))
     }
 
     /// Reads the files again, for new connections; those that are open keep what they have.
     ///
     /// - Throws: `TLSFailure` if they cannot be used; what was read before stays.
     package func reload() throws(TLSFailure) {
-        let configuration = try Configuration(files, clientAuthorities, tickets)
+        let configuration = try Configuration(sources)
         current.withLock { $0 = configuration }
     }
 
     /// The files, which a renewal replaces.
-    package var paths: [String] { files.flatMap { [$0.certificate, $0.key] } + (clientAuthorities.map { [$0] } ?? []) }
+    package var paths: [String] {
+        (sources.files + [sources.kept].compactMap { $0 }).flatMap { [$0.certificate, $0.key] }
+            + [sources.clientAuthorities].compactMap { $0 }
+    }
 
-    /// When the first of the certificates expires, in Unix seconds.
+    /// For handshakes of authorities; `nil` if none are answered.
+    package var challenges: TLSChallenges? { sources.challenges }
+
+    /// When the first of the certificates expires, in Unix seconds; `nil` for one that stands in.
     package var expiresAt: Int64? { current.withLock { $0 }.expiresAt }
 
     var configuration: Configuration { current.withLock { $0 } }
@@ -65,21 +90,46 @@ package final class TLSContext: Sendable {
         /// One for each certificate.
         private var contexts: [OpaquePointer] = []
         let tickets: TLSTicketKeys?
+        let challenges: TLSChallenges?
+        /// Whether the only certificate is one that nobody trusts.
+        private let hasStandIn: Bool
 
-        init(_ files: [TLSFiles], _ clientAuthorities: String?, _ tickets: TLSTicketKeys?) throws(TLSFailure) {
-            self.tickets = tickets
+        init(_ sources: Sources) throws(TLSFailure) {
+            (tickets, challenges) = (sources.tickets, sources.challenges)
+            var kept: [TLSFiles] = []
+            // What cannot be used is renewed.
+            if let files = sources.kept, (try? TLSCertificate(files)) != nil { kept = [files] }
+            ERR_clear_error()
+            let files = sources.files + kept
+            hasStandIn = files.isEmpty && sources.standIn != nil
             for file in files {
-                guard let context = SSL_CTX_new(TLS_server_method()) else { throw TLSFailure("TLS is not available") }
-                contexts.append(context)
-                try Self.setUp(context)
-                try Self.load(file, into: context)
-                if let clientAuthorities { try Self.demandCertificates(of: clientAuthorities, context) }
-                if tickets != nil, clientAuthorities == nil {
-                    SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey)
+                try add(sources, servesNames: files.count > 1) { context throws(TLSFailure) in
+                    try Self.load(file, into: context)
                 }
-                if files.count > 1 { cossl_set_servername_callback(context, selectCertificate) }
             }
-            guard !contexts.isEmpty else { throw TLSFailure("there is no certificate") }
+            if hasStandIn, let identity = sources.standIn {
+                try add(sources, servesNames: false) { context throws(TLSFailure) in
+                    try TLSChallengeContext.load(identity, into: context)
+                }
+            }
+            guard let first = contexts.first else { throw TLSFailure("there is no certificate") }
+            if challenges != nil { SSL_CTX_set_client_hello_cb(first, answerChallenge, nil) }
+        }
+
+        private func add(
+            _ sources: Sources,
+            servesNames: Bool,
+            _ load: (OpaquePointer) throws(TLSFailure) -> Void
+        ) throws(TLSFailure) {
+            guard let context = SSL_CTX_new(TLS_server_method()) else { throw TLSFailure("TLS is not available") }
+            contexts.append(context)
+            try Self.setUp(context)
+            try load(context)
+            if let authorities = sources.clientAuthorities { try Self.demandCertificates(of: authorities, context) }
+            if tickets != nil, sources.clientAuthorities == nil {
+                SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey)
+            }
+            if servesNames { cossl_set_servername_callback(context, selectCertificate) }
         }
 
         deinit { for context in contexts { SSL_CTX_free(context) } }
@@ -134,7 +184,7 @@ package final class TLSContext: Sendable {
             SSL_CTX_set_alpn_select_cb(context, selectProtocol, nil)
         }
 
-        private static func load(_ file: TLSFiles, into context: OpaquePointer) throws(TLSFailure) {
+        static func load(_ file: TLSFiles, into context: OpaquePointer) throws(TLSFailure) {
             guard SSL_CTX_use_certificate_chain_file(context, file.certificate) == 1 else {
                 throw TLSFailure("the certificate file \(file.certificate) cannot be used")
             }
@@ -157,15 +207,11 @@ package final class TLSContext: Sendable {
             _ = cossl_set_session_cache_mode(context, cossl_session_cache_off)
         }
 
-        var expiresAt: Int64? { contexts.compactMap(Self.expiry).min() }
-
-        private static func expiry(_ context: OpaquePointer) -> Int64? {
-            guard let certificate = SSL_CTX_get0_certificate(context), let end = X509_get0_notAfter(certificate) else {
-                return nil
-            }
-            var time = tm()
-            guard ASN1_TIME_to_tm(end, &time) == 1 else { return nil }
-            return Int64(timegm(&time))
+        var expiresAt: Int64? {
+            if hasStandIn { return nil }
+            return contexts.compactMap { context in
+                SSL_CTX_get0_certificate(context).flatMap { TLSCertificate.seconds(X509_get0_notAfter($0)) }
+            }.min()
         }
     }
 

@@ -13,6 +13,10 @@ package struct DialectRecord: Sendable, Equatable {
     package var createdAt: Date
     /// `nil` for one that never expires.
     package var expiresAt: Date?
+    /// By which the record is found; `nil` for a kind whose records are found by their keys only.
+    ///
+    /// They are written with the record, and not read back.
+    package var terms: [DialectTerm]?
 
     package init(
         kind: String,
@@ -34,7 +38,7 @@ package struct DialectRecord: Sendable, Equatable {
     ///
     /// - Throws: `.invalidRequest`.
     package func checkTexts() throws(UploadError) {
-        if !Self.canBeKey(key) || [kind, text].contains(where: { $0.utf8.contains(0) }) {
+        if !Self.canBeKey(key) || ([kind, text] + (terms ?? []).map(\.text)).contains(where: { $0.utf8.contains(0) }) {
             throw UploadError(.invalidRequest, "A record cannot contain U+0000.")
         }
     }

@@ -343,6 +343,9 @@ extension Upload {
     /// Whether its bytes are needed because it has not ended.
     package var isAlive: Bool { state == .open || state == .completed }
 
+    /// Whether there is media of this upload: it is complete, and no part of another one.
+    package var isMedia: Bool { state == .completed && concatenation?.role != .partial }
+
     /// Whether parts may be added: it takes parts, is open, and its completion was not started.
     package var isTakingParts: Bool { state == .open && takesParts && attributes?.completing == nil }
 }

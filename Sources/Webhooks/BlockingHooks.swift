@@ -63,6 +63,7 @@ package struct BlockingHooks: UploadHooks {
     private func ask(_ name: HookName, _ upload: Upload) async throws(UploadError) -> HookReply? {
         let settings = caller.settings
         guard settings.events.contains(name) else { return nil }
+        try RequestMeter.hold()
         let context = RequestContext.current
         var payload = HookPayload(name, upload, context?.info)
         var forwarded: [(name: String, value: String)] = []
@@ -70,6 +71,11 @@ package struct BlockingHooks: UploadHooks {
             guard let values = context?.fields(name), !values.isEmpty else { continue }
             payload.event.request.setHeader(name, values)
             forwarded += values.map { (name: name, value: $0) }
+        }
+        // They cannot be left out, because the app may decide by them.
+        guard forwarded.reduce(0, { $0 + $1.name.utf8.count + $1.value.utf8.count }) <= Self.mostForwarded else {
+            let names = settings.forwardedFields.joined(separator: ", ")
+            throw UploadError(.invalidRequest, "The header fields \(names) must have at most 32 KiB in all.")
         }
         let id = "msg_" + UploadID.generate(at: clock.now).text
         let call = { @Sendable [payload, forwarded] (timeout: Duration) async throws(HookFailure) -> HookReply in
@@ -83,8 +89,16 @@ package struct BlockingHooks: UploadHooks {
                 fields: forwarded
             )
         }
-        let (outcome, isCutOff) = await caller.whileServing {
-            (await Self.repeated(within: settings.timeout, call), Task.isCancelled)
+        let (turns, subject) = (caller.turns, upload.subject)
+        let (outcome, isCutOff) = await caller.whileServing { () -> (Result<HookReply, HookFailure>, Bool) in
+            do throws(UserTurns.Refusal) {
+                try await turns.begin(subject, within: settings.timeout)
+            } catch {
+                return (.failure(Self.failure(error)), Task.isCancelled)
+            }
+            defer { turns.end(subject) }
+            // The time that others took is not the app's.
+            return (await Self.repeated(within: settings.timeout, call), Task.isCancelled)
         }
         switch outcome {
         case .success(let reply): return reply
@@ -92,8 +106,25 @@ package struct BlockingHooks: UploadHooks {
             onFailure(name, upload.id, error.description)
             // Whatever the settings say: the app may be well.
             if isCutOff { throw UploadError(.unavailable, "The server is stopping; try again.") }
+            if let refusal = error.refusal { throw refusal }
             if settings.isFailOpen { return nil }
             throw UploadError(.unavailable, "The app that approves uploads cannot be reached; try again later.")
+        }
+    }
+
+    /// Bytes; receivers refuse larger header fields, or close the connection, which would be a failure of the app.
+    private static let mostForwarded = 32 << 10
+
+    private static func failure(_ refusal: UserTurns.Refusal) -> HookFailure {
+        switch refusal {
+        case .tooLate: return .noTurn("the call had no turn in time, because others ran")
+        case .tooMany:
+            var failure = HookFailure("too many calls for the same user wait")
+            failure.refusal = UploadError(
+                .tooManyRequests(RateRefusal(.subject, seconds: 1)),
+                "Too many of your uploads wait for the app's approval."
+            )
+            return failure
         }
     }
 

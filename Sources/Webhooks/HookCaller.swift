@@ -75,16 +75,28 @@ package struct HookCaller: Sendable {
     private let live: LiveHookSettings
     private let transport: any HookTransport
     private let report: HookReport?
+    /// Of blocking hooks.
+    let turns: UserTurns
 
     /// - Parameters:
     ///   - settings: How it is called.
     ///   - transport: Sends the hooks.
     ///   - report: Takes the durations of the calls.
-    package init(_ settings: HookSettings, _ transport: any HookTransport, report: HookReport? = nil) {
+    ///   - blockingCalls: The number of calls of blocking hooks that the transport can have at once.
+    package init(
+        _ settings: HookSettings,
+        _ transport: any HookTransport,
+        report: HookReport? = nil,
+        blockingCalls: Int = Self.usualBlockingCalls
+    ) {
+        turns = UserTurns(blockingCalls)
         live = LiveHookSettings(settings)
         self.transport = transport
         self.report = report
     }
+
+    /// To a URL; in proportion to the connections that a backend takes.
+    package static let usualBlockingCalls = 256
 
     /// - Parameters:
     ///   - name: The hook.

@@ -16,6 +16,16 @@ package struct HookContext: Sendable {
     /// The last one is where an SDK of Tencent VOD for iOS puts its JSON, with the signature.
     private static let secrets: Set<String> = ["authorization", "proxy-authorization", "cookie", "originalbody"]
 
+    /// Bytes of one field; larger ones are left out.
+    ///
+    /// Receivers refuse large payloads, which a client could bring about.
+    private static let mostBytesOfField = 4096
+    /// Of all fields; the largest are left out.
+    ///
+    /// So a client's padding does not take the place of what a proxy adds: a request has at most 100 fields, and those of 160 bytes
+    /// always find room.
+    private static let mostBytesOfFields = 16 << 10
+
     package func make(for request: Request) -> RequestContext {
         let head = request.head
         var fields: [RequestInfo.Field] = []
@@ -24,6 +34,7 @@ package struct HookContext: Sendable {
             if Self.secrets.contains(name.lowercased()) { continue }
             var value = head.fields.value(at: index)
             if name.lowercased() == "upload-concat" { value = withoutTokens(value, separator: " ") }
+            if name.lowercased() == "referer" { value = withoutCredentials(value) }
             fields.append(RequestInfo.Field(name: name, value: value))
         }
         let host = request.clientAddress
@@ -32,18 +43,36 @@ package struct HookContext: Sendable {
             method: head.method.rawValue,
             uri: uri(of: head.target),
             remoteAddress: (host.contains(":") ? "[\(host)]" : host) + (isPeer ? ":\(request.peerPort)" : ":0"),
-            fields: fields,
+            fields: Self.bounded(fields),
             trace: TraceScope.current?.context.parent
         )
         return RequestContext(info) { name in FieldName(name).map { head.fields.all($0) } ?? [] }
     }
 
-    private func uri(of target: RequestTarget) -> String {
-        let path = withoutTokens(target.rawPath, separator: "/")
-        return target.rawQuery.map { path + "?" + $0 } ?? path
+    /// Those that receivers get, in the order of the request.
+    static func bounded(_ fields: [RequestInfo.Field]) -> [RequestInfo.Field] {
+        let sizes = fields.map { $0.name.utf8.count + $0.value.utf8.count }
+        var (kept, left) = (Set<Int>(), mostBytesOfFields)
+        for index in sizes.indices.sorted(by: { (sizes[$0], $0) < (sizes[$1], $1) }) {
+            guard sizes[index] <= mostBytesOfField, sizes[index] <= left else { break }
+            left -= sizes[index]
+            kept.insert(index)
+        }
+        return fields.indices.filter(kept.contains).map { fields[$0] }
     }
 
-    /// A path, or the URLs of a concatenation, with ids in place of the last segments of upload URLs, which give access.
+    private func uri(of target: RequestTarget) -> String {
+        withoutCredentials(target.rawQuery.map { target.rawPath + "?" + $0 } ?? target.rawPath)
+    }
+
+    private func withoutCredentials(_ url: String) -> String {
+        let pieces = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let path = withoutTokens(pieces[0], separator: "/")
+        return pieces.count > 1 ? path + "?" + HookRedaction.query(pieces[1]) : path
+    }
+
+    /// A path, or the URLs of a concatenation, with ids in place of the last segments of upload URLs, which give access; other
+    /// links lose their codes.
     private func withoutTokens(_ text: String, separator: Character) -> String {
         if separator == " " {
             return text.split(separator: " ", omittingEmptySubsequences: false)
@@ -52,10 +81,11 @@ package struct HookContext: Sendable {
         return text.split(separator: "/", omittingEmptySubsequences: false).map { segment in
             // A bare token may follow `final;`, without any path.
             let start = segment.lastIndex(of: ";").map { segment.index(after: $0) } ?? segment.startIndex
-            guard let decoded = PercentEncoding.decode(segment[start...].utf8),
-                let id = locator.id(in: String(decoding: decoded, as: UTF8.self))
-            else { return String(segment) }
-            return segment[..<start] + id.text
+            guard let decoded = PercentEncoding.decode(segment[start...].utf8) else { return String(segment) }
+            let text = String(decoding: decoded, as: UTF8.self)
+            if let id = locator.id(in: text) { return segment[..<start] + id.text }
+            guard let rest = HookRedaction.withoutCode(text) else { return String(segment) }
+            return segment[..<start] + PercentEncoding.encode(rest)
         }.joined(separator: "/")
     }
 

@@ -96,8 +96,14 @@ extension HookPayload.FileInfo {
             isPartial: upload.concatenation?.role == .partial,
             isFinal: parts != nil,
             partialUploads: parts?.map(\.text),
-            storage: isCreated ? Self.storage(of: upload) : nil
+            storage: isCreated ? Self.storage(of: upload) : Self.object(of: upload)
         )
+    }
+
+    /// Where an object is going to be, so that the app can keep one from being replaced; `nil` for other uploads.
+    private static func object(of upload: Upload) -> [String: String]? {
+        guard let object = upload.objectName else { return nil }
+        return ["Type": "sluice", "Bucket": object.bucket, "Key": object.key]
     }
 
     private static func storage(of upload: Upload) -> [String: String] {

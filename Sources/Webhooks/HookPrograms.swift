@@ -38,7 +38,7 @@ package final class HookPrograms: HookTransport {
         do throws(SystemError) {
             stop = try ChildProgramStop()
         } catch {
-            throw HookFailure("the program cannot be started: \(error)", isTransient: true)
+            throw .noTurn("the program cannot be started: \(error)")
         }
         let span = TraceScope.current?.child()
         let program = program(message, span)
@@ -51,15 +51,13 @@ package final class HookPrograms: HookTransport {
         switch result {
         case .ended(let end): return try content(of: end, message)
         case .failed(let error):
-            throw HookFailure(
+            var failure = HookFailure(
                 "the program cannot be started: \(Self.reason(error))",
                 isTransient: Self.passing.contains(error.errno)
             )
-        case .late:
-            throw HookFailure(
-                "the program was not started in time, because others ran (hooks.concurrency)",
-                isTransient: true
-            )
+            if Self.own.contains(error.errno) { failure.refusal = HookFailure.noTurn("").refusal }
+            throw failure
+        case .late: throw .noTurn("the program was not started in time, because others ran (hooks.concurrency)")
         }
     }
 
@@ -154,7 +152,9 @@ package final class HookPrograms: HookTransport {
     /// EX_TEMPFAIL of sysexits.h: another attempt may succeed.
     private static let temporaryFailure: Int32 = 75
     /// Failures to start that may be over soon.
-    private static let passing: Set<Int32> = [EAGAIN, ENOMEM, EMFILE, ENFILE, ETXTBSY]
+    private static let passing: Set<Int32> = own.union([ETXTBSY])
+    /// Those for which many other requests can be the reason.
+    private static let own: Set<Int32> = [EAGAIN, ENOMEM, EMFILE, ENFILE]
 
     /// Attributes: https://opentelemetry.io/docs/specs/semconv/cli/cli-spans/.
     private func end(_ span: TraceScope, _ message: HookMessage, _ outcome: Outcome) {

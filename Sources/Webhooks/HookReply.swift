@@ -99,10 +99,19 @@ package struct HookFailure: Error, CustomStringConvertible {
     package var isTransient = false
     /// Seconds until the receiver wants the next attempt.
     package var retryAfter: Double?
+    /// What the client gets if the gateway itself failed, whatever the settings say about failures of the app.
+    var refusal: UploadError?
 
     init(_ description: String, isTransient: Bool = false, retryAfter: Double? = nil) {
         self.description = description
         self.isTransient = isTransient
         self.retryAfter = retryAfter
+    }
+
+    /// A failure of the gateway: it had no place for the call.
+    static func noTurn(_ description: String) -> HookFailure {
+        var failure = HookFailure(description)
+        failure.refusal = UploadError(.unavailable, "Too many uploads wait for the app's approval; try again later.")
+        return failure
     }
 }

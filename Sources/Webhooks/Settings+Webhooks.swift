@@ -28,7 +28,9 @@ extension Settings {
             settings.events = directory.hooks
             // At most half of them run events, so that these keep no blocking hook waiting.
             let pool = PoolMetrics.pool(threads: 2 * hooks.concurrency, label: "sluice.hook", as: "hooks", in: metrics)
-            return HookCaller(settings, HookPrograms(in: path, pool: pool, logger), report: report)
+            // Where events have threads, some calls wait for one; a call that gets none in time is refused like one without a turn.
+            let programs = HookPrograms(in: path, pool: pool, logger)
+            return HookCaller(settings, programs, report: report, blockingCalls: 2 * hooks.concurrency)
         }
         return hooks.url.map { HookCaller(settings, webhookPoster($0, signer), report: report) }
     }
@@ -46,12 +48,19 @@ extension Settings {
 
     /// Posts to a URL that the operator chose.
     package func webhookPoster(_ url: String, _ signer: HookSigner) -> WebhookPoster {
-        WebhookPoster(url: url, client: Self.hookClient(), signer: signer)
+        // Events and blocking hooks have places of their own, so that no call waits in the client.
+        let transfers = HookCaller.usualBlockingCalls + hooks.concurrency
+        return WebhookPoster(url: url, client: Self.hookClient(transfers), signer: signer)
     }
 
     /// The operator chose where hooks go, and an app's backend often has a private address.
-    private static func hookClient() -> HTTPClient {
-        HTTPClient(userAgent: "Sluice/\(Version.current)", purpose: "hook", addresses: .any)
+    private static func hookClient(_ transfers: Int) -> HTTPClient {
+        HTTPClient(
+            userAgent: "Sluice/\(Version.current)",
+            purpose: "hook",
+            maximumTransfers: transfers,
+            addresses: .any
+        )
     }
 
     /// Signs hooks with the configured key, or with one that is derived from each master secret.

@@ -3,6 +3,7 @@ package import HTTPClient
 internal import HTTPWire
 package import Signing
 internal import Synchronization
+internal import UploadModel
 
 /// Posts JSON to an app's backend, with a signature (Standard Webhooks).
 package struct WebhookPoster: HookTransport {
@@ -69,7 +70,7 @@ package struct WebhookPoster: HookTransport {
             throw HookFailure(error.message, isTransient: true)
         }
         guard (200...299).contains(response.status) else {
-            throw HookFailure(
+            var failure = HookFailure(
                 "the receiver responded with status \(response.status)",
                 isTransient: response.status >= 500 || response.status == 429,
                 retryAfter: RetryAfter.seconds(
@@ -77,10 +78,22 @@ package struct WebhookPoster: HookTransport {
                     at: Date().timeIntervalSince1970
                 )
             )
+            if (400...499).contains(response.status), !Self.causedByApp.contains(response.status) {
+                failure.refusal = UploadError(
+                    .unavailable,
+                    "The app that approves uploads does not take this one's description."
+                )
+            }
+            throw failure
         }
         return response.body
     }
 
+    /// The only refusals that say nothing of the call: what is not there, or too slow.
+    ///
+    /// Others can be for the payload, from the receiver or a proxy or filter before it: the client chose much of it, and must not
+    /// get past the app so.
+    private static let causedByApp: Set<Int> = [404, 408, 429]
     /// Of a response to a hook.
     static let maximumReplyBytes = 64 << 10
     /// Fields that the server sets itself.

@@ -68,7 +68,7 @@ enum Greeting {
     /// Where curl finds it.
     private static func address(_ gateway: GatewayServer, _ loaded: LoadedSettings) -> String {
         guard let path = loaded.values.general.gateway.listen.unixPath else { return gateway.localURL }
-        let scheme = loaded.values.general.tls.certificate == nil ? "http" : "https"
+        let scheme = loaded.values.servesTLS ? "https" : "http"
         return "--unix-socket \(path) \(scheme)://localhost\(gateway.basePath)"
     }
 }

@@ -312,10 +312,15 @@ struct ApsaraBench {
         try await uploads.refresh(media, by: caller)
     }
 
-    /// Begins media with a reference id, and dies before the media is recorded.
+    /// Leaves a reference id to media that never got it, like a gateway of an earlier version that died.
     func leave(reference: String) async throws {
-        state.plan.fail(.insertRecord, onCall: 2)
-        await #expect(throws: UploadError.self) { try await begin(reference: reference) }
+        let record = DialectRecord(
+            kind: ApsaraLibrary.referenceKind,
+            key: "\(reference)/\(Self.application)",
+            text: "\(ApsaraMedia.newID(at: clock.now)) \(clock.now.unixSeconds)",
+            createdAt: clock.now
+        )
+        #expect(try await state.insert(record, at: clock.now))
     }
 
     // MARK: Restarting
@@ -327,6 +332,13 @@ struct ApsaraBench {
     }
 
     // MARK: Looking
+
+    /// Replaces a record by one that cannot be read.
+    func spoil(_ kind: String, _ key: String) async throws {
+        var record = try #require(try await state.record(kind, key))
+        record.text = "[]"
+        #expect(try await state.replace(record))
+    }
 
     func isThere(_ id: String) async throws -> Bool { try await library.media(id) != nil }
 
@@ -356,7 +368,7 @@ struct ApsaraBench {
     }
 
     func claim(limit: Int = 16, for milliseconds: Int64 = 15_000) async throws -> [ApsaraEvents.Claimed] {
-        try await events.claim(limit: limit, for: milliseconds)
+        try await events.look(limit: limit, of: limit, for: milliseconds, failing: FailingRecords()).claimed
     }
 
     /// Delivers all events that can be delivered, as an app's server gets them.
@@ -389,7 +401,7 @@ struct ApsaraBench {
             }
         }
         let operations: [FaultyState.Operation] = [
-            .insertRecord, .dialectRecord, .replaceRecord, .removeRecord, .dialectRecords, .object,
+            .insertRecord, .dialectRecord, .replaceRecord, .removeRecord, .applyChanges, .dialectRecords, .object,
         ]
         for operation in operations { prepare(operation) }
         return { [state] in
@@ -464,8 +476,9 @@ func code(_ body: () async throws -> Void) async throws -> String? {
     do {
         try await body()
         return nil
-    } catch let failure as AliyunCallFailure {
-        return failure.code
+    } catch let error as ApsaraError {
+        guard let refusal = error.refusal else { throw error }
+        return refusal.code
     }
 }
 

@@ -50,7 +50,7 @@ struct ApsaraBrokerTests {
             base = try ApsaraBench()
             broker = ApsaraBroker(
                 place: base.place,
-                cloud: { [cloud] (action, parameters, _) async throws(CloudForwarder.Failure) in
+                cloud: { [cloud] (action, parameters, _, _) async throws(CloudForwarder.Failure) in
                     try cloud.perform(action, parameters)
                 },
                 reader: ApsaraUploadReader(place: base.place) { _ in nil },
@@ -122,6 +122,81 @@ struct ApsaraBrokerTests {
             #expect(try await bench.call(.deleteVideo, parameters, by: ApsaraBench.server) == nil)
         }
         #expect(bench.cloud.calls.count == count + 5)
+    }
+
+    @Test("the cloud hears from a caller with limits only what concerns media of its users")
+    func forwarded() async throws {
+        let bench = try Bench()
+        let (dora, eve) = (Self.user("dora"), Self.user("eve"))
+        let (own, foreign) = (try await bench.begin(by: dora), try await bench.begin(by: eve))
+        func sent(_ action: ApsaraAction, _ parameters: [String: String]) async throws -> [String: String] {
+            let refused = try await bench.call(action, parameters, by: dora)
+            #expect(refused == nil, "\(action)")
+            return bench.cloud.calls.last?.parameters ?? [:]
+        }
+        let more = [
+            "OwnerAccount": "a", "ResourceOwnerId": "1", "videoId": foreign, "VideoIds.1": foreign, "videoid ": foreign,
+            "Unknown": "1",
+        ]
+        let video = ["Title": "t", "FileName": "t.mp4", "Tags": "a", "AppId": "app-1000000"]
+        #expect(try await sent(.createUploadVideo, video.merging(more) { $1 }) == video)
+        #expect(try await sent(.getVideoInfo, more.merging(["VideoId": own]) { $1 }) == ["VideoId": own])
+        #expect(try await sent(.getVideoInfos, more.merging(["VideoIds": own]) { $1 }) == ["VideoIds": own])
+        let deletion = ["MediaId": own, "MediaType": "video", "VideoId": foreign]
+        #expect(try await sent(.deleteMultipartUpload, deletion) == ["MediaId": own, "MediaType": "video"])
+        let attached = ["BusinessType": "subtitle", "MediaExt": "srt", "MediaIds": own]
+        #expect(try await sent(.createUploadAttachedMedia, attached) == attached)
+        let count = bench.cloud.calls.count
+        let others = attached.merging(["MediaIds": "\(own),\(foreign)"]) { $1 }
+        #expect(try await bench.call(.createUploadAttachedMedia, others, by: dora) == "InvalidMedia.NotFound")
+        let called = ["UserData": #"{"MessageCallback":{"CallbackURL":"http://other.example/","CallbackType":"http"}}"#]
+        for (action, parameters) in [(ApsaraAction.createUploadVideo, video), (.updateVideoInfo, ["VideoId": own])] {
+            let refused = try await bench.call(action, parameters.merging(called) { $1 }, by: dora)
+            #expect(refused == "InvalidParameter", "\(action)")
+        }
+        for change in [
+            ["UserData": #"{"messageCallback":{"CallbackURL":"http://other.example/"}}"#],
+            ["UserData": #"{"message_callback":{"CallbackURL":"http://other.example/"}}"#],
+            ["UserData": #"{"Extend":"1","MessageCallback ":{}}"#], ["UserData": "[]"], ["UserData": "text"],
+            ["StorageLocation": "other.oss-cn-shanghai.aliyuncs.com"],
+        ] {
+            let refused = try await bench.call(.createUploadVideo, video.merging(change) { $1 }, by: dora)
+            #expect(refused == "InvalidParameter", "\(change)")
+        }
+        #expect(bench.cloud.calls.count == count)
+        let extended = video.merging(["UserData": #"{"Extend":{"order":7}}"#, "TemplateGroupId": "t"]) { $1 }
+        #expect(try await sent(.createUploadVideo, extended) == extended)
+        // A key without limits acts for the account.
+        let all = video.merging(called) { $1 }.merging(["Unknown": "1", "OwnerAccount": "a"]) { $1 }
+        #expect(try await bench.call(.createUploadVideo, all, by: ApsaraBench.server) == nil)
+        #expect(bench.cloud.calls.last?.parameters == all)
+    }
+
+    @Test("links of the cloud end with the key that asks for them", arguments: [nil, 1000.5] as [TimeInterval?])
+    func links(_ left: TimeInterval?) async throws {
+        let bench = try Bench()
+        let id = try await bench.begin(by: ApsaraBench.server)
+        var key = ApsaraBench.key(KeyLimits())
+        key.expiresAt = left.map { bench.base.clock.now.addingTimeInterval($0) }
+        let caller = ApsaraCaller(identity: .key(key))
+        func timeout(_ action: ApsaraAction, _ parameters: [String: String]) async throws -> String? {
+            let refused = try await bench.call(action, parameters, by: caller)
+            #expect(refused == nil)
+            return bench.cloud.calls.last?.parameters["AuthTimeout"]
+        }
+        for (action, name) in [
+            (ApsaraAction.getPlayInfo, "VideoId"), (.getMezzanineInfo, "VideoId"), (.getImageInfo, "ImageId"),
+        ] {
+            #expect(try await timeout(action, [name: id]) == left.map { _ in "1000" })
+            #expect(try await timeout(action, [name: id, "AuthTimeout": "7200"]) == (left == nil ? "7200" : "1000"))
+            #expect(try await timeout(action, [name: id, "AuthTimeout": "60"]) == "60")
+            let count = bench.cloud.calls.count
+            for wrong in ["0", "x", "99999999"] {
+                #expect(try await bench.call(action, [name: id, "AuthTimeout": wrong], by: caller) != nil)
+            }
+            #expect(bench.cloud.calls.count == count)
+        }
+        #expect(try await timeout(.getVideoInfo, ["VideoId": id]) == nil)
     }
 
     @Test("an upload counts in the period of its user only if the cloud accepts it")

@@ -497,8 +497,52 @@ struct ApsaraCallerTests {
         }
         #expect(try await endpoint.send("SearchMedia", by: busy, nonce: "more", shift: nil) == "503 ServiceUnavailable")
         #expect(try await endpoint.send("SearchMedia", by: busy, nonce: "more") == "200")
-        let other = try endpoint.credentials(try Self.session(until: clock.now + 36_000))
+        // Nor has its user, with another session.
+        let again = try endpoint.credentials(try Self.session(until: clock.now + 36_000))
+        #expect(try await endpoint.send("SearchMedia", by: again, nonce: "a", shift: nil) == "503 ServiceUnavailable")
+        let other = try endpoint.credentials(try Self.session(of: "eve", until: clock.now + 36_000))
         #expect(try await endpoint.send("SearchMedia", by: other, nonce: "more", shift: nil) == "200")
+    }
+
+    @Test("a call counts for the key that signed it, or for the user of its session and the key that minted it")
+    func counted() async throws {
+        let endpoint = try await Endpoint()
+        var rates = ClientRates()
+        rates.uploads = 1
+        let (keys, subjects) = (ClientLimits<String>(.key, rates), ClientLimits<SubjectName>(.subject, rates))
+        /// Sends a call whose request does not end, and whose content counts.
+        func send(_ credentials: SigningCredentials) async throws -> Bool {
+            let meter = RequestMeter(keys: keys, subjects: subjects, pacer: nil, bringsContent: true)
+            return try await RequestMeter.$current.withValue(meter) {
+                try await endpoint.send("SearchMedia", by: credentials) == "200"
+            }
+        }
+        let pair = try await endpoint.pair("key_r", [.read])
+        #expect(try await send(pair))
+        #expect(try await !send(pair))
+        #expect(try await send(try await endpoint.pair("key_s", [.read])))
+        _ = try await endpoint.pair("key_m", [.mint, .read])
+        #expect(try await send(try endpoint.credentials(try Self.session(of: "dora"))))
+        #expect(try await !send(try endpoint.credentials(try Self.session(of: "dora"))))
+        #expect(try await send(try endpoint.credentials(try Self.session(of: "eve", issuer: "key_m"))))
+        #expect(try await !send(try endpoint.credentials(try Self.session(of: "bob", issuer: "key_m"))))
+    }
+
+    @Test("a call for which the caller has no right uses up no nonce", arguments: [0, nil] as [Int64?])
+    func withoutRight(_ shift: Int64?) async throws {
+        let endpoint = try await Endpoint()
+        let clock = endpoint.bench.clock
+        let grant = try Self.session(scopes: [.mint], until: clock.now + 3600)
+        let credentials = try endpoint.credentials(grant)
+        for _ in 0..<2 {
+            let refused = try await endpoint.send("SearchMedia", by: credentials, nonce: "n", shift: shift)
+            #expect(refused == "403 Forbidden")
+        }
+        let video = ["Title": "t", "FileName": "t.mp4"]
+        for expected in ["200", "400 SignatureNonceUsed"] {
+            let answer = try await endpoint.send("CreateUploadVideo", video, by: credentials, nonce: "n", shift: shift)
+            #expect(answer == expected)
+        }
     }
 
     @Test("a call that is repeated, late or of another version is refused")

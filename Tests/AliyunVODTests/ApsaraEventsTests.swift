@@ -30,7 +30,7 @@ struct ApsaraEventsTests {
             try await bench.want(["ALL"], of: "app-2")
             let media = try await bench.made()
             #expect(try await bench.count(ApsaraEvent.recordKind) == (isRecorded ? 1 : 0), "\(types ?? [])")
-            try await bench.library.delete(media, hasEvent: true)
+            try await bench.library.delete(media.id, hasEvent: true)
             let isDeletionRecorded = types == ["ALL"]
             #expect(
                 try await bench.count(ApsaraEvent.recordKind) == (isRecorded ? 1 : 0) + (isDeletionRecorded ? 1 : 0)
@@ -59,10 +59,14 @@ struct ApsaraEventsTests {
     func repeated() async throws {
         let bench = try await ApsaraBench.telling()
         let media = try await bench.made()
-        for _ in 0..<2 { #expect(try await bench.events.record(.stored, of: media) == nil) }
-        #expect(try await bench.events.record(.deleted, of: media) != nil)
+        let before = try await bench.state.records(ApsaraEvent.recordKind, prefix: "", after: nil, limit: 9)
         bench.clock.advance(by: 5)
-        #expect(try await bench.events.record(.deleted, of: media) == nil)
+        #expect(try await bench.state.apply(try await bench.events.recording(.stored, of: media)))
+        #expect(try await bench.state.records(ApsaraEvent.recordKind, prefix: "", after: nil, limit: 9) == before)
+        for _ in 0..<2 {
+            #expect(try await bench.state.apply(try await bench.events.recording(.deleted, of: media)))
+            bench.clock.advance(by: 5)
+        }
         #expect(try await bench.count(ApsaraEvent.recordKind) == 2)
     }
 
@@ -87,7 +91,7 @@ struct ApsaraEventsTests {
         }
         // The clock of the node that deletes is behind.
         bench.clock.advance(by: -3600)
-        try await bench.library.delete(media, hasEvent: true)
+        try await bench.library.delete(media.id, hasEvent: true)
         bench.clock.advance(by: 3600)
         var sizes: [Int64] = []
         for _ in 0..<4 {
@@ -130,7 +134,7 @@ struct ApsaraEventsTests {
         for number in 0..<250 {
             var changed = media
             changed.content?.objectID = "x\(number)"
-            _ = try await bench.events.record(.stored, of: changed)
+            #expect(try await bench.state.apply(try await bench.events.recording(.stored, of: changed)))
         }
         bench.clock.advance(by: 1)
         let other = try await bench.made()
@@ -149,7 +153,7 @@ struct ApsaraEventsTests {
             },
             { bench, media in await bench.library.stored(media.name) },
             { bench, media in
-                try await bench.library.delete(media, hasEvent: true)
+                try await bench.library.delete(media.id, hasEvent: true)
                 let types = try await bench.deliver().map(\.type)
                 told.set(try told.content() + types)
             },
@@ -164,26 +168,43 @@ struct ApsaraEventsTests {
 
     // MARK: Claiming
 
-    @Test("an event is delivered only after what it tells of is recorded")
+    @Test("an event that a node of an earlier version recorded first is delivered only after what it tells of")
     func afterRecording() async throws {
         let bench = try await ApsaraBench.telling()
         let media = try await bench.begin()
         try await bench.put(of: media)
-        bench.state.plan.fail(.replaceRecord)
-        await bench.library.stored(media.name)
-        #expect(try await bench.count(ApsaraEvent.recordKind) == 1)
+        let object = try #require(try await bench.services.objects.object(media.name))
+        var stored = media
+        stored.content = ApsaraMedia.Content(
+            objectID: object.id.text,
+            size: object.size,
+            storedAt: object.createdAt.unixMilliseconds
+        )
+        #expect(try await bench.state.apply(try await bench.events.recording(.stored, of: stored)))
         #expect(try await bench.claim().isEmpty)
+        try await bench.look()
+        #expect(bench.events.bell.count == 1)
+        #expect(try await bench.deliver().map(\.type) == ["FileUploadComplete"])
+
+        #expect(try await bench.state.apply(try await bench.events.recording(.deleted, of: media)))
+        #expect(try await bench.claim().isEmpty)
+        try await bench.library.delete(media.id, hasEvent: true)
+        #expect(try await bench.deliver().map(\.type) == ["DeleteMediaComplete"])
+    }
+
+    @Test("a change whose event cannot be recorded is not made, and the next look makes it with its event")
+    func together() async throws {
+        let bench = try await ApsaraBench.telling()
+        let media = try await bench.begin()
+        try await bench.put(of: media)
+        bench.state.plan.fail(.applyChanges)
+        await bench.library.stored(media.name)
+        #expect(try await bench.recorded(media.id)?.content == nil)
+        #expect(try await bench.count(ApsaraEvent.recordKind) == 0)
         #expect(bench.events.bell.count == 0)
         try await bench.look()
         #expect(bench.events.bell.count == 1)
         #expect(try await bench.deliver().count == 1)
-
-        bench.state.plan.fail(.replaceRecord)
-        await #expect(throws: UploadError.self) { try await bench.library.delete(media, hasEvent: true) }
-        #expect(try await bench.count(ApsaraEvent.recordKind) == 1)
-        #expect(try await bench.claim().isEmpty)
-        try await bench.look()
-        #expect(try await bench.deliver().map(\.type) == ["DeleteMediaComplete"])
     }
 
     @Test("a claim ends, and the event is due again, the oldest media first")
@@ -203,6 +224,28 @@ struct ApsaraEventsTests {
         #expect(again.map(\.record.content.mediaID) == ids)
         #expect(again.map(\.record.content.attempts) == [2, 2, 2])
         #expect(again.allSatisfy { $0.callback.url == ApsaraBench.url })
+    }
+
+    @Test("an event that cannot be read keeps no other from being claimed, and those that are not due are not read")
+    func badEvents() async throws {
+        let bench = try await ApsaraBench.telling()
+        for _ in 0..<3 {
+            bench.clock.advance(by: 1)
+            let media = try await bench.made()
+            bench.clock.advance(by: 1)
+            try await bench.replace([1], of: media)
+        }
+        var records = try await bench.state.records(ApsaraEvent.recordKind, prefix: "", after: nil, limit: 9)
+        try #require(records.count == 6)
+        records[0].text = "{}"
+        #expect(try await bench.state.replace(records[0]))
+        let claimed = try await bench.claim().map(\.record.record.key)
+        #expect(claimed == [records[1].key, records[2].key, records[4].key])
+        for index in [3, 5] { try await bench.events.remove(records[index].key) }
+        let before = bench.state.plan.calls(of: .dialectRecords)
+        #expect(try await bench.claim().isEmpty)
+        // Those of earlier versions, and a page with the one that cannot be read.
+        #expect(bench.state.plan.calls(of: .dialectRecords) - before == 2)
     }
 
     @Test("half of what is claimed at once is for one host, so that others are told, too")
@@ -256,7 +299,101 @@ struct ApsaraEventsTests {
         #expect(try await bench.count(ApsaraEvent.recordKind) == 1)
     }
 
+    @Test("an event, a callback and media that cannot be read keep no other event waiting")
+    func unreadable() async throws {
+        let bench = try await ApsaraBench.telling()
+        try await bench.want(["ALL"], of: "app-2")
+        var made: [ApsaraMedia] = []
+        for application in [Self.first, "app-2", Self.first, Self.first, Self.first] {
+            made.append(try await bench.made { $0.application = application })
+            bench.clock.advance(by: 1)
+        }
+        let events = try await bench.state.records(ApsaraEvent.recordKind, prefix: "", after: nil, limit: 10)
+        try await bench.spoil(ApsaraEvent.recordKind, events[0].key)
+        try await bench.spoil(ApsaraCallback.recordKind, "app-2")
+        try await bench.spoil(ApsaraMedia.recordKind, made[2].id)
+        let failing = FailingRecords(clock: bench.clock) { _ in }
+        let found = try await bench.events.look(limit: 1, of: 16, for: 15_000, failing: failing)
+        #expect(found.claimed.map(\.record.content.mediaID) == [made[3].id] && found.failure != nil)
+        #expect(failing.count == 3)
+        let next = try await bench.events.look(after: found.last, limit: 16, of: 16, for: 15_000, failing: failing)
+        #expect(next.claimed.map(\.record.content.mediaID) == [made[4].id] && next.failure == nil)
+        #expect(next.last == nil)
+    }
+
+    private static let first = ApsaraBench.application
+
+    @Test("half of the places are for one host, also of what is being sent already")
+    func hostsBesideOthers() async throws {
+        let bench = try await ApsaraBench.telling()
+        for _ in 0..<8 {
+            _ = try await bench.made()
+            bench.clock.advance(by: 1)
+        }
+        let host = ApsaraEvents.Claimed.host(of: ApsaraBench.url)
+        for (running, count) in [(8, 0), (6, 2), (0, 6)] {
+            let failing = FailingRecords()
+            let found = try await bench.events.look(
+                limit: 8,
+                of: 16,
+                beside: [host: running],
+                for: 3_600_000,
+                failing: failing
+            )
+            #expect(found.claimed.count == count)
+        }
+    }
+
+    @Test("events of one media stay in their order where a look goes on behind its first one")
+    func orderBehind() async throws {
+        let bench = try await ApsaraBench.telling()
+        let first = try await bench.made()
+        bench.clock.advance(by: 1)
+        try await bench.replace([1], of: first)
+        let found = try await bench.events.look(limit: 1, of: 16, for: 15_000, failing: FailingRecords())
+        let next = try await bench.events.look(
+            after: found.last,
+            limit: 1,
+            of: 16,
+            for: 15_000,
+            failing: FailingRecords()
+        )
+        #expect(found.claimed.count == 1 && next.claimed.isEmpty)
+    }
+
     // MARK: Delivering
+
+    @Test("an app that does not answer keeps the events of others from nothing")
+    func silent() async throws {
+        let bench = try await ApsaraBench.telling()
+        for number in 0..<60 {
+            let url = number < 20 ? "https://silent.example/x" : "https://app.example/x"
+            bench.clock.advance(by: 1)
+            _ = try await bench.made {
+                $0.labels.userData = #"{"MessageCallback": {"CallbackURL": "\#(url)"}}"#
+            }
+        }
+        let receiver = HalfSilentReceiver(base: bench.receiver)
+        try await delivering(bench, to: receiver) { try await bench.count(ApsaraEvent.recordKind) == 20 }
+        #expect(bench.receiver.calls.count == 40)
+    }
+
+    /// One that does not answer calls of one host as long as the test runs.
+    private struct HalfSilentReceiver: CallbackSender {
+        let base: EventReceiver
+
+        func problem(with url: String) -> CallbackURLProblem? { nil }
+
+        func mayName(host: String) -> Bool { true }
+
+        func send(_ message: CallbackMessage, to url: String) async throws(CallbackFailure) -> CallbackResponse {
+            guard url.hasPrefix("https://silent.example") else { return try await base.send(message, to: url) }
+            await EventBell().wait(after: 0, timeout: .seconds(3600))
+            throw .timedOut
+        }
+
+        func ended(_ failure: CallbackFailure?) {}
+    }
 
     @Test("pauses are a second each between the first three attempts, and then double up to an hour")
     func pauses() {
@@ -268,22 +405,25 @@ struct ApsaraEventsTests {
         }
     }
 
-    private func delivery(_ bench: ApsaraBench) -> ApsaraEventDelivery {
+    private func delivery(_ bench: ApsaraBench, _ receiver: (any CallbackSender)? = nil) -> ApsaraEventDelivery {
         ApsaraEventDelivery(
             events: bench.events,
             callbacks: bench.callbacks,
-            sender: bench.receiver,
+            sender: receiver ?? bench.receiver,
             objectURL: { bucket, key in "https://oss.example/\(bucket)/\(key)" },
             counters: MetricsRegistry().counters("x_total", "Xs.", by: "outcome"),
+            failing: FailingRecords(),
             report: { _ in }
         )
     }
 
     /// Delivers until a condition holds.
-    private func delivering(_ bench: ApsaraBench, until isOver: @escaping @Sendable () async throws -> Bool)
-        async throws
-    {
-        let delivery = delivery(bench)
+    private func delivering(
+        _ bench: ApsaraBench,
+        to receiver: (any CallbackSender)? = nil,
+        until isOver: @escaping @Sendable () async throws -> Bool
+    ) async throws {
+        let delivery = delivery(bench, receiver)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await delivery.run() }
             while try await !isOver() { try await Task.sleep(for: .milliseconds(1)) }
@@ -354,7 +494,7 @@ struct ApsaraEventsTests {
                 bench.clock.advance(by: 0.01)
                 try await bench.replace([UInt8](repeating: 0, count: size), of: media)
             }
-            try await bench.library.delete(media, hasEvent: true)
+            try await bench.library.delete(media.id, hasEvent: true)
         }
         try await delivering(bench) { try await bench.count(ApsaraEvent.recordKind) == 0 }
         for id in ids {

@@ -266,7 +266,7 @@ struct ApsaraSearchTests {
                 parameters["ScrollToken"] = page.text("ScrollToken")
                 if found.count == 8 {
                     let last = try #require(try await bench.recorded(all[7]))
-                    try await bench.library.delete(last, hasEvent: true)
+                    try await bench.library.delete(last.id, hasEvent: true)
                     if order == "CreationTime:Desc" { _ = try await bench.begin() }
                 }
             }

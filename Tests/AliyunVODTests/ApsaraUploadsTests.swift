@@ -47,8 +47,8 @@ struct ApsaraUploadsTests {
             do {
                 _ = try await bench.begin(by: caller) { $0.subject = "dora" }
                 return nil
-            } catch let failure as AliyunCallFailure {
-                return failure.code
+            } catch let error as ApsaraError {
+                return error.refusal?.code
             }
         }
         let first = try await bench.begin(by: user("dora"))
@@ -219,7 +219,7 @@ struct ApsaraUploadsTests {
         #expect(content.size == 1 && content.md5 == Hexadecimal.encode(Digest.hash([4], .md5)))
         #expect(try await bench.deliver().map(\.size) == [3, 1])
         #expect(try await bench.refresh(media) != nil)
-        try await bench.library.delete(media, hasEvent: true)
+        try await bench.library.delete(media.id, hasEvent: true)
         #expect(try await bench.refusal { try await bench.put([4], of: media) } == .conditionFailed)
         #expect(try await bench.keys().isEmpty)
     }
@@ -229,7 +229,7 @@ struct ApsaraUploadsTests {
         let bench = try await ApsaraBench.telling()
         let image = try await bench.begin { $0.kind = .image }
         let deleted = try await bench.begin { $0.labels.referenceID = "film-1" }
-        try await bench.library.delete(deleted, hasEvent: true)
+        try await bench.library.delete(deleted.id, hasEvent: true)
         for names in [
             ["VideoId": image.id], ["VideoId": deleted.id], ["ReferenceId": "film-1"], ["ReferenceId": "film-2"],
             ["VideoId": "x"], ["VideoId": String(repeating: "0", count: 32)],

@@ -31,6 +31,67 @@ struct CallbackClientTests {
         func requestFinished(_ summary: RequestSummary) {}
     }
 
+    /// An app that answers at `/slow` only when it is told to.
+    private final class SlowApp: RequestHandler, ServerObserver {
+        private let state = Mutex((waiting: 0, isOpen: false))
+
+        var waiting: Int { state.withLock { $0.waiting } }
+
+        func open() { state.withLock { $0.isOpen = true } }
+
+        func respond(to request: Request) async -> Response {
+            if request.head.target.rawPath == "/slow" {
+                state.withLock { $0.waiting += 1 }
+                while !state.withLock({ $0.isOpen }) { await Task.yield() }
+            }
+            return Response(200, ["Content-Type": "application/json"], .bytes(Array("{}".utf8)))
+        }
+
+        func connectionOpened() {}
+        func connectionClosed() {}
+        func requestFinished(_ summary: RequestSummary) {}
+    }
+
+    @Test("callbacks of one user leave places for those of others")
+    func turns() async throws {
+        let app = SlowApp()
+        let loops = try EventLoopGroup(count: 1)
+        let server = try HTTPServer(
+            address: SocketAddress(host: "127.0.0.1", port: 0),
+            tls: nil,
+            configuration: ServerConfiguration(),
+            loops: loops,
+            pool: BlockingPool(threads: 1, label: "test"),
+            handler: app,
+            observer: app
+        )
+        let running = Task { await server.run() }
+        let place = "127.0.0.1:\(server.address.port)"
+        let client = CallbackClient(
+            [try #require(CallbackHost(place))],
+            signer: WebhookSigner(key: [UInt8](repeating: 1, count: 32)),
+            clock: SystemClock(),
+            limit: .seconds(600),
+            maximumCalls: 2
+        ) { _ in }
+        let send = { @Sendable (subject: String, path: String) async -> Bool in
+            let type = "application/json"
+            var message = CallbackMessage(id: "msg_1", host: nil, contentType: type, content: [0x7B, 0x7D])
+            message.subject = subject
+            return (try? await client.send(message, to: "http://\(place)\(path)")) != nil
+        }
+        let slow = (0..<3).map { _ in Task { await send("eve", "/slow") } }
+        while app.waiting == 0 { await Task.yield() }
+        for _ in 0..<3 { #expect(await send("bob", "/")) }
+        #expect(app.waiting == 1)
+        app.open()
+        for task in slow { #expect(await task.value) }
+        client.close()
+        await server.shutDown()
+        await running.value
+        await loops.close()
+    }
+
     /// The outcome of a callback to an app with this response.
     ///
     /// - Parameters:

@@ -200,6 +200,20 @@ struct DiskStorageTests {
         #expect(try await bench.closesAllFiles())
     }
 
+    @Test("the time of the last bytes is known with the length")
+    func progress() async throws {
+        let bench = try DiskBench()
+        let id = try await bench.blob([1, 2])
+        let path = bench.directory.blobPath(id)
+        let long = Date(timeIntervalSince1970: 1_000_000_000)
+        try FileManager.default.setAttributes([.modificationDate: long], ofItemAtPath: path)
+        #expect(try await bench.storage.progress(of: id) == BlobProgress(length: 2, changedAt: long))
+        _ = await bench.storage.append(to: id, at: 2, from: ArraySource([3]), limit: 1, expecting: nil)
+        let progress = try #require(try await bench.storage.progress(of: [id, DiskBench.newID()])[id])
+        #expect(progress.length == 3)
+        #expect(try #require(progress.changedAt) > long)
+    }
+
     @Test("an error contains no path for the client, and the call in its cause")
     func messages() async throws {
         let bench = try DiskBench()

@@ -51,8 +51,8 @@ struct SpaceReserveTests {
             }
         }
 
-        func lend(_ work: () -> Result<Void, SystemError>) -> Result<Void, SystemError> {
-            reserve.lend(io, isFull: { $0.errno == ENOSPC }, to: work)
+        func lend(keepsHalf: Bool = false, _ work: () -> Result<Void, SystemError>) -> Result<Void, SystemError> {
+            reserve.lend(io, keepsHalf: keepsHalf, isFull: { $0.errno == ENOSPC }, to: work)
         }
     }
 
@@ -77,6 +77,22 @@ struct SpaceReserveTests {
         try bench.remove("ballast")
         #expect(bench.reserve.hasRoom(bench.io))
         #expect(bench.size == 2 << 20)
+    }
+
+    @Test("some work gets half of it at most")
+    func half() throws {
+        let bench = try Bench()
+        #expect(bench.reserve.hasRoom(bench.io))
+        try bench.fill("ballast")
+        #expect(throws: SystemError.self) { try bench.lend(keepsHalf: true) { bench.work(1_500_000) }.get() }
+        #expect(bench.size >= 1 << 20)
+        var count = 0
+        while count < 100, case .success = bench.lend(keepsHalf: true, { bench.work(100_000, "work\(count)") }) {
+            count += 1
+        }
+        #expect((1..<20).contains(count))
+        #expect(bench.size >= 1 << 20)
+        try bench.lend { bench.work(800_000, "freeing") }.get()
     }
 
     @Test("what is given back meanwhile is not taken by filling it up")

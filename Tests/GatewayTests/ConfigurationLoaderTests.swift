@@ -90,6 +90,9 @@ struct ConfigurationLoaderTests {
     }
 
     private static let examples = [
+        "acme.domains": "uploads.example.com", "acme.directory": "https://ca.example/dir",
+        "acme.email": "ops@example.com", "acme.authorities": "/ca.pem", "acme.challenge": "http-01",
+        "acme.httpListen": "127.0.0.1:8081", "acme.eabKeyId": "kid", "acme.eabKey": "0123456789abcdef-_ABCD",
         "tls.clientAuthorities": "a.pem", "dataDir": "/var/lib/sluice", "gateway.listen": "[::1]:0",
         "gateway.loops": "2",
         "gateway.basePath": "/up",
@@ -179,6 +182,10 @@ struct ConfigurationLoaderTests {
         switch key {
         case "database.url": ["SLUICE_MASTER_SECRET": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
         case "gateway.proxyProtocol", "object.proxyProtocol": ["SLUICE_TRUSTED_PROXIES": "unix:"]
+        case "acme.email", "acme.authorities": ["SLUICE_ACME_DOMAINS": "uploads.example.com"]
+        case "acme.eabKeyId":
+            ["SLUICE_ACME_DOMAINS": "uploads.example.com", "SLUICE_ACME_EAB_KEY": "0123456789abcdef-_ABCD"]
+        case "acme.eabKey": ["SLUICE_ACME_DOMAINS": "uploads.example.com", "SLUICE_ACME_EAB_KEY_ID": "kid"]
         case "tls.certificate": ["SLUICE_TLS_KEY": "k.pem"]
         case "tls.clientAuthorities": ["SLUICE_TLS_CERTIFICATE": "c.pem", "SLUICE_TLS_KEY": "k.pem"]
         case "tls.key": ["SLUICE_TLS_CERTIFICATE": "c.pem"]

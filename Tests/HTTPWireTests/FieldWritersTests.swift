@@ -56,6 +56,7 @@ struct FieldWritersTests {
         var scheme: String?
         var host: String?
         var client: String?
+        var hidesClient = false
     }
 
     @Test(
@@ -80,12 +81,36 @@ struct FieldWritersTests {
                 host: "a.example",
                 client: "192.0.2.1"
             ),
-            Proxied(fields: ["Forwarded": "host=evil, for=unknown;proto=https, for=10.1.1.1"], scheme: "https"),
+            Proxied(
+                fields: ["Forwarded": "host=evil, for=unknown;proto=https, for=10.1.1.1"],
+                scheme: "https",
+                hidesClient: true
+            ),
+            // What a client left open ends with its element, in each line, and nothing before counts.
+            Proxied(
+                fields: ["Forwarded": "for=192.0.2.9;x=\", for=192.0.2.1;proto=https"],
+                scheme: "https",
+                client: "192.0.2.1"
+            ),
+            Proxied(fields: ["Forwarded": "for=\", for=\"[2001:db8::9]:80\""], client: "2001:db8::9"),
+            Proxied(fields: ["Forwarded": "for=192.0.2.9;x=\"\\\", for=192.0.2.1"], client: "192.0.2.1"),
+            Proxied(fields: ["Forwarded": "for=192.0.2.9, x=\", for=192.0.2.1, for=10.0.0.1"], client: "192.0.2.1"),
+            Proxied(fields: ["Forwarded": "for=192.0.2.9, x=\"a, for=10.0.0.1"], client: "10.0.0.1"),
+            Proxied(
+                fields: ["Forwarded": "for=192.0.2.1;host=\"a, for=192.0.2.9\";proto=https"],
+                scheme: "https",
+                client: "192.0.2.1"
+            ),
+            Proxied(fields: ["Forwarded": "for=192.0.2.1;x=\"a\\\", for=192.0.2.9;y=\\\\\""], client: "192.0.2.1"),
+            Proxied(fields: ["Forwarded": "for=192.0.2.9, for=192.0.2.1\""], hidesClient: true),
+            Proxied(fields: ["Forwarded": "for=\""], hidesClient: true),
+            Proxied(fields: ["Forwarded": "for=192.0.2.1,, "], client: "192.0.2.1"),
+            Proxied(fields: ["Forwarded": ""], hidesClient: true),
             Proxied(fields: ["Forwarded": "for=10.0.0.1, for=10.0.0.2;proto=http"], client: "10.0.0.1"),
             Proxied(fields: ["Forwarded": "for=\"192.0.2.1:80\";proto=http"], scheme: "http", client: "192.0.2.1"),
-            Proxied(fields: ["Forwarded": "for=unknown;proto=ftp;host=\"a b\""]),
-            Proxied(fields: ["Forwarded": "for=_hidden"]),
-            Proxied(fields: ["Forwarded": "for=300.0.0.1"]),
+            Proxied(fields: ["Forwarded": "for=unknown;proto=ftp;host=\"a b\""], hidesClient: true),
+            Proxied(fields: ["Forwarded": "for=_hidden"], hidesClient: true),
+            Proxied(fields: ["Forwarded": "for=300.0.0.1"], hidesClient: true),
             Proxied(fields: ["Forwarded": "proto=http", "X-Forwarded-Proto": "https"], scheme: "http"),
             Proxied(fields: ["Forwarded": "nonsense"]),
             Proxied(
@@ -111,22 +136,24 @@ struct FieldWritersTests {
             Proxied(fields: ["X-Forwarded-For": "192.0.2.1:1234"], client: "192.0.2.1"),
             Proxied(fields: ["X-Forwarded-For": "::ffff:192.0.2.1"], client: "::ffff:192.0.2.1"),
             Proxied(fields: ["X-Forwarded-For": "1:2:3:4:5:6:7:8"], client: "1:2:3:4:5:6:7:8"),
-            Proxied(fields: ["X-Forwarded-For": "1:2:3:4:5:6:7:8:9"]),
-            Proxied(fields: ["X-Forwarded-For": "1:2:3"]),
-            Proxied(fields: ["X-Forwarded-For": "1::2::3"]),
-            Proxied(fields: ["X-Forwarded-For": ":1::2"]),
-            Proxied(fields: ["X-Forwarded-For": "12345::"]),
-            Proxied(fields: ["X-Forwarded-For": "[::1]x"]),
-            Proxied(fields: ["X-Forwarded-For": "192.0.2.1:"]),
-            Proxied(fields: ["X-Forwarded-For": "192.0.2"]),
+            Proxied(fields: ["X-Forwarded-For": "1:2:3:4:5:6:7:8:9"], hidesClient: true),
+            Proxied(fields: ["X-Forwarded-For": "1:2:3"], hidesClient: true),
+            Proxied(fields: ["X-Forwarded-For": "1::2::3"], hidesClient: true),
+            Proxied(fields: ["X-Forwarded-For": ":1::2"], hidesClient: true),
+            Proxied(fields: ["X-Forwarded-For": "12345::"], hidesClient: true),
+            Proxied(fields: ["X-Forwarded-For": "[::1]x"], hidesClient: true),
+            Proxied(fields: ["X-Forwarded-For": "192.0.2.1:"], hidesClient: true),
+            Proxied(fields: ["X-Forwarded-For": "192.0.2"], hidesClient: true),
             // RFC 3986 §3.2.2: no leading zeros, which some parsers read as octal.
-            Proxied(fields: ["X-Forwarded-For": "010.0.0.1"]),
-            Proxied(fields: ["X-Forwarded-For": "10.0.0.01"]),
-            Proxied(fields: ["X-Forwarded-For": "::ffff:095.0.2.0"]),
+            Proxied(fields: ["X-Forwarded-For": "010.0.0.1"], hidesClient: true),
+            Proxied(fields: ["X-Forwarded-For": "10.0.0.01"], hidesClient: true),
+            Proxied(fields: ["X-Forwarded-For": "::ffff:095.0.2.0"], hidesClient: true),
             Proxied(fields: ["X-Forwarded-For": "10.0.0.0"], client: "10.0.0.0"),
-            Proxied(fields: [
-                "X-Forwarded-Host": "a/b", "X-Forwarded-Proto": "javascript", "X-Forwarded-For": "<script>",
-            ]),
+            Proxied(fields: ["X-Forwarded-For": ""]),
+            Proxied(
+                fields: ["X-Forwarded-Host": "a/b", "X-Forwarded-Proto": "javascript", "X-Forwarded-For": "<script>"],
+                hidesClient: true
+            ),
         ]
     )
     func readsProxyFields(example: Proxied) {
@@ -134,6 +161,16 @@ struct FieldWritersTests {
         #expect(forwarded.scheme == example.scheme)
         #expect(forwarded.host == example.host)
         #expect(forwarded.client == example.client)
+        #expect(forwarded.hidesClient == example.hidesClient)
+    }
+
+    @Test("of several fields, the last one is of the last proxy, whatever a client left open in the first")
+    func linesOfProxies() {
+        var fields: HTTPFields = ["Forwarded": "for=192.0.2.9;x=\""]
+        fields.append("Forwarded", "for=\"192.0.2.1:80\";proto=https")
+        fields.append("Forwarded", "for=10.0.0.1")
+        let forwarded = ForwardedHeaders(fields) { $0.hasPrefix("10.") }
+        #expect(forwarded.client == "192.0.2.1" && forwarded.scheme == "https" && !forwarded.hidesClient)
     }
 
     @Test("a response head is a status line, the fields and an empty line (RFC 9112 §4)")

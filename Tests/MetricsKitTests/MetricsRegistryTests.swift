@@ -102,6 +102,51 @@ struct MetricsRegistryTests {
         )
     }
 
+    @Test("OpenMetrics has names of families without suffixes, bounds with fractions, exemplars and an end")
+    func openMetrics() {
+        let metrics = MetricsRegistry()
+        metrics.declare("d_seconds", .histogram, "Durations of \"x\".")
+        metrics.counter("x_total", "Xs.", ["k": "1"]).increment()
+        metrics.gauge("open", "Open ones.").set(2.5)
+        metrics.sample("odd", .counter, "Without a suffix.") { 3 }
+        let histogram = metrics.durations("d_seconds", [("r", "a")])
+        let traces = ["0af7651916cd43dd8448eb211c80319c", "1af7651916cd43dd8448eb211c80319c"].map {
+            ExemplarTrace(traceID: $0, spanID: "b7ad6b7169203331")
+        }
+        histogram.record(.milliseconds(3), in: traces[0])
+        // The last one of a bucket is kept.
+        histogram.record(.milliseconds(4), in: traces[1])
+        histogram.record(.seconds(2000), in: nil)
+        let page = metrics.text(.openMetrics)
+        let lines = page.split(separator: "\n").map(String.init)
+        #expect(lines.last == "# EOF" && page.hasSuffix("# EOF\n"))
+        #expect(lines.contains("# HELP d_seconds Durations of \\\"x\\\"."))
+        #expect(lines.contains("# TYPE x counter") && lines.contains("x_total{k=\"1\"} 1"))
+        #expect(lines.contains("# TYPE odd unknown") && lines.contains("odd 3"))
+        #expect(lines.contains("d_seconds_bucket{r=\"a\",le=\"1.0\"} 2"))
+        #expect(lines.contains("d_seconds_bucket{r=\"a\",le=\"+Inf\"} 3"))
+        let exemplars = lines.filter { $0.contains(" # {") }
+        let prefix =
+            "d_seconds_bucket{r=\"a\",le=\"0.005\"} 2 # {trace_id=\"\(traces[1].traceID)\",span_id=\"b7ad6b7169203331\"} 0.004 "
+        #expect(exemplars.count == 1 && exemplars[0].hasPrefix(prefix))
+        #expect(Double(exemplars[0].dropFirst(prefix.count)).map { $0 > 1_700_000_000 } == true)
+        // The other format has none.
+        #expect(!metrics.text().contains("trace_id") && !metrics.text().contains("EOF"))
+        #expect(metrics.text().contains("d_seconds_bucket{r=\"a\",le=\"1\"} 2\n"))
+    }
+
+    @Test("a timer and a histogram with one name and labels are one")
+    func sharedDurations() {
+        let metrics = MetricsRegistry()
+        metrics.declare("d_seconds", .histogram, "Durations.")
+        Timer(label: "d_seconds", dimensions: [("r", "a")], factory: metrics).recordMilliseconds(3)
+        metrics.durations("d_seconds", [("r", "a")]).record(.milliseconds(7))
+        #expect(value("d_seconds_count{r=\"a\"}", in: metrics) == "2")
+        #expect(
+            value("d_seconds_sum{r=\"a\"}", in: metrics).flatMap(Double.init).map { abs($0 - 0.01) < 1e-9 } == true
+        )
+    }
+
     @Test("what threads count at the same time is not lost")
     func threads() async {
         let metrics = MetricsRegistry()

@@ -36,14 +36,21 @@ struct DialectRecordTests {
         try await state.write { connection in
             try connection.run(
                 """
-                INSERT INTO dialect_record (kind, key, text, version, created_at, expires_at)
+                INSERT INTO dialect_record (kind, key, text, version, created_at, expires_at, terms_version)
                 SELECT CASE WHEN i % 20 = 0 THEN 'few' ELSE 'many' END, 'k' || i, '{}', 1, 0,
-                    CASE WHEN i % 10 > 0 THEN i END
+                    CASE WHEN i % 10 > 0 THEN i END, 1
                 FROM generate_series(1, $1::bigint) AS numbers (i)
                 """,
                 [count]
             )
-            try connection.run("ANALYZE dialect_record")
+            try connection.run(
+                """
+                INSERT INTO dialect_term (kind, term, position, key)
+                SELECT kind, CASE WHEN expires_at % 2 = 0 THEN 'u' ELSE 't' END, coalesce(expires_at, 0), key
+                FROM dialect_record
+                """
+            )
+            try connection.run("ANALYZE dialect_record, dialect_term")
         }
     }
 
@@ -91,6 +98,55 @@ struct DialectRecordTests {
         #expect(try await state.record("test session", "a") == nil)
     }
 
+    @Test("of 50 that change two records at once on three nodes one is admitted, and nothing of the others is left")
+    func changesOnNodes() async throws {
+        let database = try Database()
+        let nodes = [try await database.open(), try await database.open(), try await database.open()]
+        defer { nodes.forEach { $0.close() } }
+        for key in ["a", "b"] { #expect(try await nodes[0].insert(record(key), at: start)) }
+        let admitted = try await count(50) { number in
+            var changes: [DialectChange] = [
+                .replace(record("a", text: "\(number)")), .replace(record("b", text: "\(number)")),
+                .insertIfAbsent(record("event \(number)"), at: start),
+            ]
+            if number % 2 == 0 { changes.reverse() }
+            return try await nodes[number % 3].apply(changes)
+        }
+        #expect(admitted == 1)
+        let stored = try await nodes[0].records("test session", prefix: "", after: nil, limit: 100)
+        #expect(stored.map(\.version) == [2, 2, 1])
+        #expect(stored.count == 3 && stored[0].text == stored[1].text && stored[2].key == "event \(stored[0].text)")
+    }
+
+    @Test("changes wait for a transaction of another node, and are refused by what it left")
+    func changedMeanwhile() async throws {
+        let database = try Database()
+        let state = try await database.open()
+        defer { state.close() }
+        for key in ["a", "b"] { #expect(try await state.insert(record(key), at: start)) }
+        try await database.interleave { connection in
+            try connection.run("UPDATE dialect_record SET text = 'theirs', version = 2 WHERE key = 'b'")
+        } _: { other in
+            let changes: [DialectChange] = [.replace(record("a", text: "ours")), .replace(record("b", text: "ours"))]
+            let isApplied = try await other.apply(changes)
+            #expect(!isApplied)
+        }
+        #expect(try await state.record("test session", "a") == record("a"))
+        #expect(try await state.record("test session", "b")?.text == "theirs")
+    }
+
+    @Test("changes of which one fails in the database leave no trace")
+    func failure() async throws {
+        let state = try await Database().open()
+        defer { state.close() }
+        let long = record("z" + (0..<100).map { _ in UUID().uuidString }.joined())
+        let changes: [DialectChange] = [.insert(record("a"), at: start), .insertIfAbsent(long, at: start)]
+        let code = await errorCode { () async throws(UploadError) in try await state.apply(changes) }
+        #expect(code == .invalidRequest)
+        #expect(try await state.records("test session", prefix: "", after: nil, limit: 9).isEmpty)
+        #expect(try await state.insert(record("a"), at: start))
+    }
+
     @Test("lists and forgetting read ranges of an index, without sorting, however often they ran")
     func plans() async throws {
         let state = try await Database().open(connections: 1)
@@ -122,6 +178,33 @@ struct DialectRecordTests {
                     #expect(!plan.contains("Sort") && !plan.contains("Seq Scan"), "\(plan)")
                 }
             }
+            for (isDescending, after) in [
+                (false, nil), (true, nil), (false, DialectPlace(900, "k")), (true, DialectPlace(900, "k")),
+            ] as [(Bool, DialectPlace?)] {
+                let query = DialectTermQuery(
+                    "many",
+                    "t",
+                    positions: 800...1_000,
+                    isDescending: isDescending,
+                    after: after,
+                    limit: 5
+                )
+                let counting = PostgresState.statement(ofNumberOf: query)
+                let counted = try await plan(counting.sql, counting.values, mode)
+                #expect(counted.contains("using dialect_term_pkey on dialect_term"), "\(counted)")
+                #expect(!counted.contains("Sort"), "\(counted)")
+                let (sql, values) = PostgresState.statement(of: query)
+                let plan = try await plan(sql, values, mode)
+                #expect(plan.contains("using dialect_term_pkey on dialect_term"), "\(plan)")
+                let condition = plan.split(separator: "\n").first { $0.contains("(term = ") } ?? ""
+                #expect(condition.contains("Index Cond"), "\(plan)")
+                #expect(condition.contains("\"position\" \(isDescending ? ">=" : "<=")"), "\(plan)")
+                #expect(condition.contains("(ROW(\"position\", key) ") == (after != nil), "\(plan)")
+                #expect(plan.contains("Index Scan using dialect_record_pkey on dialect_record"), "\(plan)")
+                #expect(!plan.contains("Seq Scan"), "\(plan)")
+            }
+            let outdated = try await plan(PostgresState.withoutTerms, ["few", "", 5], mode)
+            #expect(outdated.contains("using dialect_record_without_terms on dialect_record"), "\(outdated)")
             for milliseconds in [0, 100, 1_000_000] as [Int64] {
                 let values: [(any Parameter)?] = [milliseconds, RetentionStep.rows]
                 let plan = try await plan(PostgresState.forgetRecords, values, mode)
@@ -190,6 +273,52 @@ struct DialectRecordTests {
         #expect(try await state.record(long.kind, long.key) == nil)
     }
 
+    @Test("what an earlier version writes beside is listed until its terms are written")
+    func withoutTerms() async throws {
+        let database = try Database()
+        let state = try await database.open()
+        defer { state.close() }
+        var known = record("a")
+        known.terms = [DialectTerm("t", at: 1)]
+        for key in ["a", "b"] { #expect(try await state.insert(record(key), at: start)) }
+        #expect(try await state.recordsWithoutTerms(known.kind, after: nil, limit: 9).isEmpty)
+        try database.connection().execute(
+            """
+            UPDATE dialect_record SET text = 'theirs', version = version + 1 WHERE key = 'a';
+            INSERT INTO dialect_record (kind, key, text, version, created_at)
+                VALUES ('test session', 'c', 'theirs', 1, 0)
+            """
+        )
+        func outdated(after key: String? = nil) async throws -> [String] {
+            try await state.recordsWithoutTerms(known.kind, after: key, limit: 9).map(\.key)
+        }
+        #expect(try await outdated() == ["a", "c"])
+        #expect(try await outdated(after: "a") == ["c"])
+        known.version = 2
+        #expect(try await state.replace(known))
+        #expect(try await outdated() == ["c"])
+        #expect(try await state.records(DialectTermQuery(known.kind, "t", limit: 9)).map(\.record.key) == ["a"])
+        // It removes records without knowing of their terms.
+        try database.connection().execute("DELETE FROM dialect_record WHERE key = 'a'")
+        #expect(try database.connection().row("SELECT count(*) AS n FROM dialect_term")?.integer("n") == 0)
+    }
+
+    @Test("records of a database of the version before have no terms yet")
+    func beforeTerms() async throws {
+        let database = try Database()
+        let before = Schema.migrations.filter { $0.number < Schema.dialectTerms.number }
+        try Schema.migrate(try database.connection(), before)
+        try database.connection().execute(
+            "INSERT INTO dialect_record (kind, key, text, version, created_at) VALUES ('test session', 'a', '{}', 3, 0)"
+        )
+        let state = try await database.open()
+        defer { state.close() }
+        let found = try await state.recordsWithoutTerms("test session", after: nil, limit: 9)
+        #expect(found.map(\.version) == [3])
+        #expect(try await state.replace(found[0]))
+        #expect(try await state.recordsWithoutTerms("test session", after: nil, limit: 9).isEmpty)
+    }
+
     @Test("a database of the version before gets the table")
     func versionBefore() async throws {
         let database = try Database()
@@ -215,7 +344,7 @@ struct DialectRecordTests {
         let rows: [[StoredField]] = texts.enumerated().map { number, text in
             [
                 .text("test session"), .text("k\(number)"), .text(text), .integer(7), .integer(1_750_000_000_000),
-                number == 0 ? .null : .integer(1_750_000_060_000),
+                number == 0 ? .null : .integer(1_750_000_060_000), .integer(7),
             ]
         }
         for row in rows { progress = try await copying.importRows([row], into: table, after: progress) }

@@ -52,7 +52,8 @@ struct EventRecordingTests {
         old.close()
         try database.connection().execute(
             """
-            DROP TABLE event_recording, dialect_record;
+            DROP TABLE event_recording, dialect_term, dialect_record;
+            DROP INDEX event_due_by_user;
             ALTER TABLE api_key DROP COLUMN previous_digest, DROP COLUMN previous_until, DROP COLUMN last_used_at;
             DELETE FROM sluice_migration WHERE number >= \(Schema.eventRecording.number)
             """

@@ -586,6 +586,55 @@ struct PostgresStateTests {
         try await insert(second, into: other, limits)
     }
 
+    @Test("a server that accepts statements and does not answer is given up", arguments: [false, true])
+    func silence(isPipeline: Bool) throws {
+        let database = try Database()
+        let pool = ConnectionPool(try Target(database.settings()))
+        defer { pool.close() }
+        var silent: Connection?
+        let begin = ContinuousClock.now
+        #expect(throws: DatabaseFailure.self) {
+            try pool.run { connection in
+                silent = connection
+                #expect(connection.answerTime == .seconds(35))
+                try connection.begin()
+                try connection.execute("SET LOCAL statement_timeout = 0")
+                connection.answerTime = .milliseconds(20)
+                defer { connection.rollback() }
+                do throws(DatabaseFailure) {
+                    if isPipeline {
+                        try connection.run("SELECT pg_sleep(3600)")
+                    } else {
+                        try connection.execute("SELECT pg_sleep(3600)")
+                    }
+                } catch {
+                    #expect(error.isConnectionLost && !error.isRepeatable)
+                    #expect(UploadError(database: error).code == .unavailable)
+                    throw error
+                }
+            }
+        }
+        #expect(ContinuousClock.now - begin < .seconds(3600))
+        #expect(silent?.isUsable == false)
+        silent = nil
+        #expect(try pool.run { try $0.row("SELECT 1 AS n") }?.integer("n") == 1)
+    }
+
+    @Test("statements that are answered late, but in time, and large ones are run like others")
+    func slowAnswers() throws {
+        let connection = try Database().connection()
+        connection.answerTime = .seconds(600)
+        let text = String(repeating: "x", count: 5_000_000)
+        let replies = (0..<4).map { _ in connection.send("SELECT $1::text AS t", [text], isPlannedAnew: true) }
+        _ = try connection.row("SELECT pg_sleep(0.05) IS NULL")
+        #expect(replies.allSatisfy { $0.row?.text("t") == text })
+        connection.answerTime = nil
+        try connection.execute("SELECT pg_sleep(0.05); SELECT 1")
+        #expect(connection.isUsable)
+        #expect(throws: DatabaseFailure.self) { try connection.execute("SELECT 1; SELECT nothing; SELECT 2") }
+        #expect(connection.isUsable)
+    }
+
     // MARK: Blobs
 
     @Test("texts of a blob are read back unchanged, whatever they contain")

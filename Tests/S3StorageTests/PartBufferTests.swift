@@ -3,9 +3,11 @@ import Digests
 import Foundation
 import HTTPClient
 import SluiceTesting
+import Synchronization
 import SystemIO
 import Testing
 import Transport
+import UploadModel
 
 @testable import S3Storage
 
@@ -222,6 +224,15 @@ struct PartBufferTests {
 
 @Suite("The memory pool of all uploads", .timeLimit(.minutes(10)))
 struct MemoryPoolTests {
+    /// Who was served, in this order.
+    private final class Served: Sendable {
+        private let list = Mutex<[String]>([])
+
+        var names: [String] { list.withLock { $0 } }
+
+        func add(_ name: String) { list.withLock { $0.append(name) } }
+    }
+
     @Test("a waiter behind one that times out is served at once")
     func servedAfterOneGaveUp() async {
         let pool = MemoryPool(capacity: 10)
@@ -232,6 +243,103 @@ struct MemoryPoolTests {
         #expect(await !tooMuch)
         #expect(await little)
         #expect(pool.used == 10)
+    }
+
+    @Test("of those who wait, the user who has the least is served first")
+    func turns() async {
+        let pool = MemoryPool(capacity: 100)
+        let (eve, bob) = (SubjectName("eve"), SubjectName("bob"))
+        for _ in 0..<10 { #expect(pool.take(10, for: eve)) }
+        let served = Served()
+        await withTaskGroup(of: Void.self) { tasks in
+            for (waiting, user) in [eve, eve, eve, bob, nil].enumerated() {
+                tasks.addTask {
+                    #expect(await pool.take(60, within: .seconds(600), for: user))
+                    served.add(user?.text ?? "the app")
+                }
+                while pool.waiting <= waiting { await Task.yield() }
+            }
+            // Each of them needs what the one before it returns.
+            for _ in 0..<6 { pool.release(10, of: eve) }
+            while served.names != ["bob"] { await Task.yield() }
+            pool.release(60, of: bob)
+            while served.names.count < 2 { await Task.yield() }
+            pool.release(60, of: nil)
+            while served.names.count < 3 { await Task.yield() }
+            pool.release(60, of: eve)
+            while served.names.count < 4 { await Task.yield() }
+            pool.release(60, of: eve)
+        }
+        #expect(served.names == ["bob", "the app", "eve", "eve", "eve"])
+        #expect(pool.used == 100)
+    }
+
+    @Test("a user's part without a length has at most half of memory and spool")
+    func partsWithoutLength() async throws {
+        let store = try FakeStore()
+        let records = InMemoryBlobRecords()
+        let storage = store.storage(records, memory: 1 << 20)
+        let id = UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000))
+        var record = BlobRecord(
+            id: id,
+            bucket: "bucket",
+            key: "k",
+            contentType: nil,
+            partSize: 0,
+            createdAt: id.createdAt
+        )
+        record.multipart = "m"
+        try await records.insert(record)
+        let bytes = [UInt8](repeating: 1, count: 600_000)
+        func put(_ size: Int64?, for user: String?) async throws(UploadError) {
+            _ = try await StorageUser.storing(for: user) { () async throws(UploadError) -> String in
+                try await storage.storePart(
+                    NewPart(number: 1, size: size, minimumSize: 1 << 30),
+                    of: id,
+                    replacing: nil,
+                    from: ArraySource(bytes),
+                    verifying: { Digest.hash(bytes, .md5) }
+                )
+            }
+        }
+        let error = await #expect(throws: UploadError.self) { try await put(nil, for: "eve") }
+        #expect(error?.code == .tooLarge(limit: 512 << 10))
+        #expect(storage.memory.used == 0)
+        try await put(nil, for: nil)
+        try await put(600_000, for: "eve")
+        #expect(storage.memory.used == 0)
+        await storage.finish(within: .seconds(600))
+        await store.shutDown()
+    }
+
+    @Test("the spool files of a user have at most half of it together, a single one and those of the app all")
+    func spoolShares() async throws {
+        let directory = try TemporaryDirectory()
+        let pool = BlockingPool(threads: 2, label: "test.spool")
+        let spool = Spool(directory: directory.path, capacity: 100, pool: pool)
+        let (eve, bob) = (SubjectName("eve"), SubjectName("bob"))
+        let ten = [UInt8](repeating: 1, count: 10)
+        var first = await spool.makeFile(for: eve)
+        for _ in 0..<4 { #expect(await first?.append(ten) == true) }
+        do {
+            let second = try #require(await spool.makeFile(for: eve))
+            #expect(await second.append(ten))
+            #expect(await !second.append(ten))
+            #expect(await first?.append(ten) == false)
+            #expect(await spool.makeFile(for: eve) == nil)
+            let other = try #require(await spool.makeFile(for: bob))
+            for _ in 0..<5 { #expect(await other.append(ten)) }
+            #expect(await !other.append(ten))
+        }
+        // They are gone.
+        for _ in 0..<6 { #expect(await first?.append(ten) == true) }
+        #expect(await first?.append(ten) == false)
+        first = nil
+        let (one, two) = (await spool.makeFile(for: nil), await spool.makeFile(for: nil))
+        for _ in 0..<5 {
+            #expect(await one?.append(ten) == true)
+            #expect(await two?.append(ten) == true)
+        }
     }
 }
 

@@ -67,6 +67,52 @@ struct DialectRecordTests {
                 let range = prefix.isEmpty ? "(kind=? AND key>?)" : "(kind=? AND key>? AND key<?)"
                 #expect(plan == "SEARCH dialect_record USING PRIMARY KEY \(range)")
             }
+            for (isDescending, after, range) in [
+                (false, nil, "position>? AND position<?"), (true, nil, "position>? AND position<?"),
+                (false, DialectPlace(3, "k"), "(position,key)>(?,?) AND position<?"),
+                (true, DialectPlace(3, "k"), "position>? AND (position,key)<(?,?)"),
+            ] as [(Bool, DialectPlace?, String)] {
+                let query = DialectTermQuery(
+                    "kind1",
+                    "t",
+                    positions: 1...5,
+                    isDescending: isDescending,
+                    after: after,
+                    limit: 5
+                )
+                let counting = SQLiteState.statement(ofNumberOf: query)
+                let steps = try await plan(state, counting.sql, counting.arguments)
+                #expect(
+                    steps.contains("SEARCH term USING PRIMARY KEY (kind=? AND term=? AND \(range))"),
+                    "\(steps)"
+                )
+                let (sql, arguments) = SQLiteState.statement(of: query)
+                #expect(
+                    try await plan(state, sql, arguments) == [
+                        "SEARCH term USING PRIMARY KEY (kind=? AND term=? AND \(range))",
+                        "SEARCH record USING PRIMARY KEY (kind=? AND key=?)",
+                    ]
+                )
+            }
+            #expect(
+                try await plan(state, SQLiteState.withoutTerms, ["kind1", "", 5])
+                    == ["SEARCH dialect_record USING INDEX dialect_record_without_terms (kind=? AND key>?)"]
+            )
+            let changed = record("k1")
+            let changes: [DialectChange] = [
+                .replace(changed), .remove(kind: changed.kind, key: changed.key, version: 1),
+                .removeIfPresent(kind: changed.kind, key: changed.key),
+            ]
+            for change in changes {
+                let (sql, arguments) = SQLiteState.statement(of: change)
+                var steps = ["SEARCH dialect_record USING PRIMARY KEY (kind=? AND key=?)"]
+                if case .replace = change {
+                } else {
+                    // Its terms go with it.
+                    steps.append("SEARCH dialect_term USING COVERING INDEX dialect_term_by_record (kind=? AND key=?)")
+                }
+                #expect(try await plan(state, sql, arguments) == steps)
+            }
             let steps = try await plan(state, SQLiteState.forgetRecords, [Milliseconds(start), 1000])
             #expect(steps.contains("SEARCH dialect_record USING PRIMARY KEY (kind=? AND key=?)"), "\(steps)")
             #expect(
@@ -135,6 +181,104 @@ struct DialectRecordTests {
             #expect(try await states[0].record("test session", key)?.version == 2)
         }
         states.forEach { $0.close() }
+    }
+
+    @Test("changes of which one fails in the database leave no trace, and those of others are made")
+    func failure() async throws {
+        let directory = try TemporaryDirectory()
+        let state = try open(directory.path("state.sqlite"))
+        #expect(try await state.insert(record("a"), at: start))
+        try await state.write { database in
+            try database.execute(
+                sql: """
+                    CREATE TRIGGER refuse BEFORE INSERT ON dialect_record WHEN new.key = 'x'
+                    BEGIN SELECT raise(ABORT, 'refused'); END
+                    """
+            )
+        }
+        let (good, bad, start) = (record("b"), record("x"), start)
+        let changed = record("a", text: "2")
+        // Of calls at once several share one transaction.
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<20 {
+                group.addTask {
+                    let other = self.record("c\(number)")
+                    #expect(await (try? state.apply([.insert(other, at: start)])) == true)
+                }
+                group.addTask {
+                    let code = await errorCode { () async throws(UploadError) in
+                        try await state.apply([.insert(good, at: start), .replace(changed), .insert(bad, at: start)])
+                    }
+                    #expect(code == .storageFailure)
+                }
+                group.addTask {
+                    let changes: [DialectChange] = [
+                        .insert(good, at: start), .remove(kind: changed.kind, key: "missing", version: nil),
+                    ]
+                    #expect(await (try? state.apply(changes)) == false)
+                }
+            }
+        }
+        #expect(try await state.record("test session", "a") == record("a"))
+        let keys = try await state.records("test session", prefix: "", after: nil, limit: 100).map(\.key)
+        #expect(Set(keys) == Set(["a"] + (0..<20).map { "c\($0)" }))
+        state.close()
+    }
+
+    @Test("what an earlier version writes is listed until its terms are written")
+    func withoutTerms() async throws {
+        let directory = try TemporaryDirectory()
+        let state = try open(directory.path("state.sqlite"))
+        var known = record("a")
+        known.terms = [DialectTerm("t", at: 1)]
+        for key in ["a", "b"] {
+            let new = DialectRecord(kind: known.kind, key: key, text: "{}", createdAt: start)
+            #expect(try await state.insert(new, at: start))
+        }
+        #expect(try await state.recordsWithoutTerms(known.kind, after: nil, limit: 9).isEmpty)
+        try await state.write { database in
+            try database.execute(
+                sql: """
+                    UPDATE dialect_record SET text = 'theirs', version = version + 1 WHERE key = 'a';
+                    INSERT INTO dialect_record (kind, key, text, version, created_at)
+                        VALUES ('test session', 'c', 'theirs', 1, 0)
+                    """
+            )
+        }
+        func outdated(after key: String? = nil) async throws -> [String] {
+            try await state.recordsWithoutTerms(known.kind, after: key, limit: 9).map(\.key)
+        }
+        #expect(try await outdated() == ["a", "c"])
+        #expect(try await outdated(after: "a") == ["c"])
+        #expect(try await state.recordsWithoutTerms("test", after: nil, limit: 9).isEmpty)
+        known.version = 2
+        #expect(try await state.replace(known))
+        #expect(try await outdated() == ["c"])
+        let found = try await state.records(DialectTermQuery(known.kind, "t", limit: 9))
+        #expect(found.map(\.record.key) == ["a"])
+        state.close()
+    }
+
+    @Test("records of a database of the version before have no terms yet")
+    func beforeTerms() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path("state.sqlite")
+        let old = try DatabaseQueue(path: path)
+        try DatabaseFile.migrator.migrate(old, upTo: "0013 rotation and last use of API keys")
+        try await old.write { database in
+            try database.execute(
+                sql: """
+                    INSERT INTO dialect_record (kind, key, text, version, created_at) VALUES ('test session', 'a', '{}', 3, 0)
+                    """
+            )
+        }
+        try old.close()
+        let state = try open(path)
+        let found = try await state.recordsWithoutTerms("test session", after: nil, limit: 9)
+        #expect(found.map(\.version) == [3])
+        #expect(try await state.replace(found[0]))
+        #expect(try await state.recordsWithoutTerms("test session", after: nil, limit: 9).isEmpty)
+        state.close()
     }
 
     @Test("a database of the version before gets the table")

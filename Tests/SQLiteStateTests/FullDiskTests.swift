@@ -153,6 +153,34 @@ struct FullDiskTests {
         bench.state.close()
     }
 
+    @Test("what only adds records, as often as it is repeated, leaves half of the reserve to what frees space")
+    func additions() async throws {
+        let bench = try Bench()
+        let made = try await bench.fill()
+        var count = 0
+        await #expect(throws: UploadError.self) {
+            try await FreeingWork.$isRunning.withValue(true) {
+                try await FreeingWork.$onlyAdds.withValue(true) {
+                    while count < 100_000 {
+                        count += 1
+                        if count % 100 == 0 { try bench.takeAll() }
+                        _ = try await bench.state.insert(Self.record("added-\(count)"), at: Self.start)
+                    }
+                }
+            }
+        }
+        // Some are recorded: a token can be revoked on a full disk.
+        #expect(count > 1)
+        #expect(try bench.reserveSize >= 1 << 20)
+        try bench.takeAll()
+        for upload in made.prefix(20) {
+            #expect(try await bench.state.end(upload.id, as: .terminated, at: Self.start))
+        }
+        let revocation = Revocation(subject: "bob", issuedBefore: Self.start, createdAt: Self.start)
+        try await bench.state.insert(revocation)
+        bench.state.close()
+    }
+
     @Test("deliveries are claimed and settled although nothing else is recorded, and use nothing of the reserve")
     func deliveries() async throws {
         let bench = try Bench()

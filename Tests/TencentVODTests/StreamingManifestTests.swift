@@ -80,12 +80,12 @@ struct StreamingManifestTests {
     @Test("parameters of the call")
     func parameters() throws {
         func code(_ json: String) -> String? {
-            do throws(TencentCallFailure) {
+            do throws(VODError) {
                 var parameters = try VODParameters(json: Array(json.utf8))
                 _ = try parameters.streamingManifest()
                 return nil
             } catch {
-                return error.code
+                return error.callFailure?.code
             }
         }
         let content = ##""MediaManifestContent": "#EXTM3U\n#EXTINF:1,\na.ts""##

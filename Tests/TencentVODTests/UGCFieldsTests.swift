@@ -16,7 +16,7 @@ struct UGCFieldsTests {
         #expect(try file(#"{"videoName":"v","videoType":"mp4","videoSize":3}"#) == wanted)
         #expect(try file(#"{"VideoName":"v","VideoType":"mp4","VideoSize":3}"#) == wanted)
         #expect(try file(#"{"Covername":"v","CoverType":"mp4","CoverSize":3}"#, "cover") == wanted)
-        #expect(throws: VODFailure.self) { try file(#"{"videoName":"v","VideoName":"v","videoType":"mp4"}"#) }
+        #expect(throws: VODError.self) { try file(#"{"videoName":"v","VideoName":"v","videoType":"mp4"}"#) }
     }
 
     @Test("a file without name has no size either; null and empty texts count as missing")
@@ -24,8 +24,8 @@ struct UGCFieldsTests {
         #expect(try file("{}") == nil)
         #expect(try file(#"{"videoName":null,"videoType":"","videoSize":null}"#) == nil)
         #expect(try file(#"{"videoType":"mp4"}"#) == VODNewFile(name: "", type: "mp4", size: nil))
-        #expect(throws: VODFailure.self) { try file(#"{"videoSize":3}"#) }
-        #expect(throws: VODFailure.self) { try file(#"{"videoName":"v"}"#) }
+        #expect(throws: VODError.self) { try file(#"{"videoSize":3}"#) }
+        #expect(throws: VODError.self) { try file(#"{"videoName":"v"}"#) }
     }
 
     @Test(
@@ -33,7 +33,7 @@ struct UGCFieldsTests {
         arguments: ["0", "-1", "1.5", #""3""#, "[]", "{}", "true", "1e400", "9223372036854775808"]
     )
     func sizes(size: String) {
-        #expect(throws: VODFailure.self) { try file(#"{"videoType":"mp4","videoSize":\#(size)}"#) }
+        #expect(throws: VODError.self) { try file(#"{"videoType":"mp4","videoSize":\#(size)}"#) }
     }
 
     @Test(

@@ -18,6 +18,7 @@ import UploadModel
 struct VODBench {
     let clock = ManualClock()
     let fuse = Fuse()
+    let memory: InMemoryState
     let state: FaultyState
     let uploads: VODUploads
     let library: VODLibrary
@@ -28,7 +29,8 @@ struct VODBench {
     private let master: MasterSecret
 
     init() throws {
-        state = FaultyState(InMemoryState(clock: clock), fuse: fuse)
+        memory = InMemoryState(clock: clock)
+        state = FaultyState(memory, fuse: fuse)
         services = UploadServices(
             state: state,
             storage: InMemoryStorage(),
@@ -200,7 +202,7 @@ struct VODBench {
             }
         }
         let operations: [FaultyState.Operation] = [
-            .insertRecord, .dialectRecord, .replaceRecord, .removeRecord, .dialectRecords, .object,
+            .insertRecord, .dialectRecord, .replaceRecord, .removeRecord, .applyChanges, .dialectRecords, .object,
         ]
         for operation in operations { prepare(operation) }
         return { [state] in
@@ -245,8 +247,9 @@ struct VODBench {
         do {
             try await body()
             return nil
-        } catch let failure as VODFailure {
-            return failure.code
+        } catch let error as VODError {
+            guard let refusal = error.refusal else { throw error }
+            return refusal.code
         }
     }
 }

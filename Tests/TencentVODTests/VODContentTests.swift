@@ -118,11 +118,8 @@ struct VODContentTests {
         let signer = try await bench.signer()
         let applied = try await bench.sent(VODBench.video, by: signer)
         let key = try #require(applied.session.video?.key)
-        // The first insertion is that of the event.
-        bench.state.plan.before(.insertRecord) {
-            bench.state.plan.before(.insertRecord) {
-                await recorded { try await replace(key, by: [9, 9], in: bench) }
-            }
+        bench.state.plan.before(.applyChanges) {
+            await recorded { try await replace(key, by: [9, 9], in: bench) }
         }
         let media = try await bench.uploads.commit(applied.sessionKey, by: signer).media
         #expect(media.video.size == 2 && media.md5 == hash([9, 9]))
@@ -144,9 +141,8 @@ struct VODContentTests {
         #expect(try await media(session, in: bench).content.md5 == hash([9, 9]))
     }
 
-    @Test("the size of a playlist is that of all its files, also after the commit")
-    func playlist() async throws {
-        let bench = try VODBench()
+    /// A playlist of one byte, a cover, and a segment of three.
+    private func committedPlaylist(in bench: VODBench) async throws -> VODSession {
         var signer = try await bench.signer()
         signer.serverLimits = KeyLimits()
         let request = VODRequest.media(
@@ -160,6 +156,53 @@ struct VODContentTests {
         try await replace(directory + "1.ts", by: [1, 2, 3], in: bench)
         #expect(try await bench.uploads.commit(applied.sessionKey, by: signer).media.video.size == 4)
         _ = try await events(in: bench)
+        return session
+    }
+
+    @Test("a playlist of which a file was replaced by a gateway that died is found so at the next look, with its event")
+    func crashWithPlaylist() async throws {
+        try await VODBench.afterEachCall { bench, calls in
+            let session = try await committedPlaylist(in: bench)
+            let directory = try #require(session.segments?.key)
+            try await replace(directory + "1.ts", by: [1, 2, 3, 4, 5], in: bench, isTold: false)
+            let found = try await media(session, in: bench)
+            let (_, isOver) = await bench.dying(afterCalls: calls) {
+                try await bench.library.settled(found, telling: bench.events)
+            }
+            let isRecorded = try await media(session, in: bench).content.video.size == 6
+            #expect(try await events(in: bench).count == (isRecorded ? 1 : 0), "\(calls)")
+            let after = try await bench.library.settled(try await media(session, in: bench), telling: bench.events)
+            #expect(after?.content.video.size == 6)
+            #expect(try await events(in: bench).count == (isRecorded ? 0 : 1), "\(calls)")
+            return isOver
+        }
+    }
+
+    @Test(
+        "of a playlist with many files a look counts them only if the playlist was replaced, or if one of them is stored"
+    )
+    func manyFiles() async throws {
+        let bench = try VODBench()
+        let session = try await committedPlaylist(in: bench)
+        let directory = try #require(session.segments?.key)
+        for number in 0..<VODLibrary.countedFiles {
+            try await replace(directory + "a\(number).ts", by: [1], in: bench, isTold: false)
+        }
+        let before = try await media(session, in: bench)
+        #expect(try await bench.library.settled(before, telling: bench.events)?.record == before.record)
+        try await replace(directory + "1.ts", by: [1, 2, 3, 4], in: bench)
+        let size = Int64(VODLibrary.countedFiles) + 5
+        #expect(try await media(session, in: bench).content.video.size == size)
+        try await replace(try #require(session.video?.key), by: [1, 2], in: bench, isTold: false)
+        let after = try await bench.library.settled(try await media(session, in: bench), telling: bench.events)
+        #expect(after?.content.video.size == size + 1)
+    }
+
+    @Test("the size of a playlist is that of all its files, also after the commit")
+    func playlist() async throws {
+        let bench = try VODBench()
+        let session = try await committedPlaylist(in: bench)
+        let directory = try #require(session.segments?.key)
         try await replace(directory + "1.ts", by: [1, 2, 3, 4, 5], in: bench)
         #expect(try await media(session, in: bench).content.video.size == 6)
         #expect(try await events(in: bench) == [session.fileID])

@@ -29,7 +29,7 @@ struct VODLibraryTests {
             if isThere { #expect(try await bench.keys() == all, "\(calls)") }
             #expect(isDeleted == nil || !isThere)
             let application = made.session.owner.application
-            let found = try await bench.library.search(application, VODQuery()) { _ in true }
+            let found = try await bench.library.search(application, VODQuery(), under: KeyLimits())
             #expect(found.count == (isThere ? 2 : 1) && found.media.count == found.count, "\(calls)")
             if !isThere {
                 let claimed = try await bench.events.claim(of: nil, limit: 16, for: 30)
@@ -67,7 +67,8 @@ struct VODLibraryTests {
             made.append(try await bench.committed(VODBench.video, by: signer).session)
         }
         for session in made {
-            bench.state.plan.fail(.removeRecord)
+            // It marks the media, and removes its objects.
+            bench.state.plan.fail(.applyChanges, onCall: 2)
             await #expect(throws: UploadError.self) { try await bench.delete(session) }
         }
         bench.fuse.burn(afterCalls: 20)
@@ -75,6 +76,24 @@ struct VODLibraryTests {
         bench.fuse.replace()
         try await bench.library.finishRemovals()
         #expect(try await bench.count(Self.removal) == 0)
+        #expect(try await bench.keys().isEmpty)
+    }
+
+    @Test("a deletion that cannot be ended keeps no other from being ended")
+    func failingRemoval() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        for _ in 0..<3 {
+            bench.clock.advance(by: 1)
+            let made = try await bench.committed(VODBench.video, by: signer)
+            bench.state.plan.fail(.object)
+            await #expect(throws: UploadError.self) { try await bench.delete(made.session) }
+        }
+        bench.state.plan.fail(.object)
+        await #expect(throws: UploadError.self) { try await bench.library.finishRemovals() }
+        #expect(try await bench.count(Self.removal) == 1)
+        #expect(try await bench.keys().count == 1)
+        try await bench.library.finishRemovals()
         #expect(try await bench.keys().isEmpty)
     }
 
@@ -161,7 +180,7 @@ struct VODLibraryTests {
         #expect(try await bench.keys().count == 3)
         bench.clock.advance(by: 1)
         let third = try await bench.sent(new, by: signer)
-        bench.state.plan.before(.replaceRecord) {
+        bench.state.plan.before(.applyChanges) {
             bench.state.plan.fail(.object, onCall: 3)
             await recorded { _ = try await bench.uploads.commit(third.sessionKey, by: signer) }
         }

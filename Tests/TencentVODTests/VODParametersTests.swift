@@ -18,8 +18,8 @@ struct VODParametersTests {
         do {
             try body()
             return nil
-        } catch let failure as TencentCallFailure {
-            return failure.code
+        } catch let error as VODError {
+            return error.callFailure?.code
         }
     }
 
@@ -80,7 +80,7 @@ struct VODParametersTests {
         var third = try #require(try second.object("C"))
         #expect(try third.text("D") == "x")
         #expect(try code { try third.finish() } == "UnknownParameter")
-        let failure = #expect(throws: TencentCallFailure.self) { try third.integer("E", in: 0...1) }
+        let failure = #expect(throws: VODError.self) { try third.integer("E", in: 0...1) }?.callFailure
         #expect(failure?.code == "InvalidParameterValue.A.B.C" && failure?.message.contains("`A.B.C.E`") == true)
     }
 
@@ -189,11 +189,11 @@ struct VODParametersTests {
         var parameters = try json(#"{"B":1,"A":"x","C":{"D":1}}"#)
         #expect(try parameters.text("A") == "x")
         #expect(try parameters.text("A") == nil)
-        let failure = #expect(throws: TencentCallFailure.self) { try parameters.finish() }
+        let failure = #expect(throws: VODError.self) { try parameters.finish() }?.callFailure
         #expect(failure?.code == "UnknownParameter" && failure?.message.contains("`B`") == true)
         parameters.drop(["B"])
         let inner = try #require(try parameters.object("C"))
-        let other = #expect(throws: TencentCallFailure.self) { try inner.finish() }
+        let other = #expect(throws: VODError.self) { try inner.finish() }?.callFailure
         #expect(other?.message.contains("`C.D`") == true)
         try parameters.finish()
         // Names are compared with their case.

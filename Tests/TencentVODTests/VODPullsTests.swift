@@ -103,6 +103,27 @@ struct VODPullsTests {
         #expect(try await !bench.pulls.finishAll())
     }
 
+    @Test("a task that cannot be read, and one that cannot be finished, keep no other one from its end")
+    func badTasks() async throws {
+        let bench = try Bench()
+        var tasks: [VODPull] = []
+        for _ in 0..<3 {
+            tasks.append(try await bench.begin())
+            bench.base.clock.advance(by: 1)
+        }
+        try await bench.arrive()
+        try await bench.base.spoil(VODPull.kind, VODMedia.key(tasks[0].fileID, of: tasks[0].owner.application))
+        bench.base.state.plan.fail(.object)
+        let failing = FailingRecords(clock: bench.base.clock) { _ in }
+        await #expect(throws: UploadError.self) { try await bench.pulls.finishAll(failing) }
+        #expect(try await bench.task(tasks[1])?.finishedAt == nil)
+        #expect(try await bench.task(tasks[2])?.finishedAt != nil)
+        #expect(failing.count == 2)
+        bench.base.clock.advance(by: 2)
+        await #expect(throws: UploadError.self) { try await bench.pulls.finishAll(failing) }
+        #expect(try await bench.task(tasks[1])?.finishedAt != nil)
+    }
+
     @Test("wherever the gateway dies at the beginning, what arrives becomes media")
     func crashAtTheBeginning() async throws {
         for calls in 0..<80 {
@@ -181,19 +202,22 @@ struct VODPullsTests {
         let bench = try Bench()
         let begun = try await bench.begin()
         try await bench.arrive()
-        // The gateway dies after it has made the media: after it has recorded the end, or before that.
         if isRecorded {
-            bench.base.state.plan.fail(.insertRecord, onCall: 2)
+            bench.base.state.plan.lose(.applyChanges, with: UploadError(.storageFailure, "lost"))
+            await #expect(throws: UploadError.self) { _ = try await bench.pulls.finishAll() }
         } else {
-            bench.base.state.plan.fail(.replaceRecord)
+            // A gateway of an earlier version has made the media, and died before it recorded the end.
+            let media = try #require(VODMedia(begun.session, size: 3, md5: nil))
+            #expect(try await bench.base.state.apply([bench.base.library.insertion(of: media)]))
         }
-        await #expect(throws: UploadError.self) { _ = try await bench.pulls.finishAll() }
         #expect((try await bench.task(begun)?.finishedAt != nil) == isRecorded)
-        _ = try await bench.base.library.delete(begun.fileID, of: begun.owner.application) { _ in true }
+        #expect(try await bench.base.library.delete(begun.fileID, of: begun.owner.application) { _ in true })
         _ = try await bench.pulls.finishAll()
-        #expect(try await bench.task(begun)?.failure == nil)
+        let task = try #require(try await bench.task(begun))
+        #expect(task.finishedAt != nil && task.failure == nil)
         #expect(try await bench.events().isEmpty)
         #expect(try await bench.base.keys().isEmpty)
+        #expect(try await bench.base.count("tencent pull") == 0)
     }
 
     @Test(

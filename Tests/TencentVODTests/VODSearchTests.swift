@@ -50,7 +50,7 @@ struct VODSearchTests {
     private func insert(_ samples: [Sample], into bench: VODBench) async throws {
         for sample in samples {
             bench.clock.set(to: sample.createdAt)
-            #expect(try await bench.library.insert(sample.media))
+            #expect(try await bench.state.apply([bench.library.insertion(of: sample.media)]))
         }
     }
 
@@ -138,9 +138,8 @@ struct VODSearchTests {
         for _ in 0..<40 {
             let query = query(around: samples, using: &generator)
             let subject = ["dora", nil].randomElement(using: &generator) ?? nil
-            let found = try await bench.library.search(application, query) { media in
-                subject == nil || media.owner.subject == subject
-            }
+            let limits = KeyLimits(subjects: subject.map { [$0] } ?? [])
+            let found = try await bench.library.search(application, query, under: limits)
             let ids = wanted(query, in: samples, of: subject)
             #expect(found.count == ids.count, "\(seed) \(query)")
             #expect(
@@ -162,31 +161,112 @@ struct VODSearchTests {
         for (offset, limit) in [(4990, 10), (0, 5000), (495, 10)] {
             var query = VODQuery()
             (query.offset, query.limit) = (offset, limit)
-            let found = try await bench.library.search(1, query) { _ in true }
-            #expect(found.count == number)
+            let found = try await bench.library.search(1, query, under: KeyLimits())
+            #expect(found.count == min(number, 5000))
             let ids = wanted(query, in: samples, of: nil).dropFirst(offset).prefix(limit)
             #expect(found.media.map(\.content.fileID) == Array(ids))
         }
-        let none = try await bench.library.search(2, VODQuery()) { _ in true }
+        let none = try await bench.library.search(2, VODQuery(), under: KeyLimits())
         #expect(none.count == 0 && none.media.isEmpty)
     }
 
-    @Test("a search with times reads the records of that time only")
+    /// The number of pages that a search reads, with that of media without terms; to count without reading is one, too.
+    private func pages(_ query: VODQuery, finding count: Int, in bench: VODBench) async throws -> Int {
+        let before = bench.state.plan.calls(of: .dialectRecords)
+        #expect(try await bench.library.search(1, query, under: KeyLimits()).count == count)
+        return bench.state.plan.calls(of: .dialectRecords) - before
+    }
+
+    @Test("a search reads the records of its time, or with its tag, class, type, category or prefix only")
     func bounds() async throws {
         var generator = SeededGenerator(seed: 1)
         let bench = try VODBench()
         let samples = try (0..<1300).map { number in
             let time = Self.start.addingTimeInterval(Double(number) * day)
-            return try sample(1, begun: time, committed: time, using: &generator)
+            var sample = try sample(1, begun: time, committed: time, using: &generator)
+            let isRare = number % 130 == 0
+            sample.media.tags = isRare ? ["rare", "often"] : ["often"]
+            sample.media.name = isRare ? "Rarity" : "Rest"
+            sample.media.labels.classID = isRare ? 7 : nil
+            sample.media.video.type = isRare ? "mp3" : "mp4"
+            return sample
         }
         try await insert(samples, into: bench)
-        for (first, last, pages) in [(900, 1299, 1), (0, 400, 1), (700, 800, 1), (0, 1299, 3)] {
+        for (first, last, count) in [(900, 1299, 3), (0, 400, 3), (700, 800, 3), (0, 1299, 3), (0, 5, 2)] {
             var query = VODQuery()
             (query.createdAfter, query.createdBefore) = (samples[first].createdAt, samples[last].createdAt)
-            let before = bench.state.plan.calls(of: .dialectRecords)
-            #expect(try await bench.library.search(1, query) { _ in true }.count == last - first + 1)
-            #expect(bench.state.plan.calls(of: .dialectRecords) - before == pages)
+            #expect(try await pages(query, finding: last - first + 1, in: bench) == count)
         }
+        let rare: [(inout VODQuery) -> Void] = [
+            { $0.tags = ["rare"] }, { $0.namePrefixes = ["Rari"] }, { $0.classIDs = [7] }, { $0.types = ["mp3"] },
+            { $0.categories = ["Audio"] },
+        ]
+        for condition in rare {
+            var query = VODQuery()
+            condition(&query)
+            #expect(try await pages(query, finding: 10, in: bench) == 3)
+        }
+        // What has another condition is read.
+        var both = VODQuery()
+        (both.tags, both.regions) = (["often"], ["ap-guangzhou", "ap-beijing"])
+        #expect(try await pages(both, finding: 1300, in: bench) == 8)
+        both = VODQuery()
+        both.namePrefixes = ["Rarity"]
+        #expect(try await pages(both, finding: 10, in: bench) == 2)
+        var query = VODQuery()
+        query.fileIDs = samples.prefix(3).map(\.media.fileID)
+        #expect(try await pages(query, finding: 3, in: bench) == 0)
+    }
+
+    @Test("a search finds media as it was last changed, also by an earlier version, and none that is deleted")
+    func changes() async throws {
+        let bench = try VODBench()
+        var generator = SeededGenerator(seed: 2)
+        var samples: [Sample] = []
+        for number in 0..<6 {
+            let time = Self.start.addingTimeInterval(Double(number))
+            samples.append(try sample(1, begun: time, committed: time, using: &generator))
+            samples[number].media.tags = ["old"]
+        }
+        try await insert(samples, into: bench)
+        let ids = samples.map(\.media.fileID)
+        func found(_ tag: String) async throws -> [String] {
+            var query = VODQuery()
+            query.tags = [tag]
+            query.order = .oldestFirst
+            return try await bench.library.search(1, query, under: KeyLimits()).media.map(\.content.fileID)
+        }
+        _ = try await bench.library.change(ids[1], of: 1, where: { _ in true }) { $0.tags = ["cafe\u{301}"] }
+        _ = try await bench.library.change(ids[2], of: 1, where: { _ in true }) { $0.isDeleted = true }
+        #expect(try await found("old") == [ids[0], ids[3], ids[4], ids[5]])
+        #expect(try await found("caf\u{E9}") == [ids[1]])
+        // A node of an earlier version changes one, and makes one.
+        let record = try #require(try await bench.library.record(ids[3], of: 1))
+        var media = record.content
+        media.tags = ["new"]
+        var outdated = record.replaced(by: media, until: nil).record
+        outdated.terms = nil
+        #expect(try await bench.state.replace(outdated))
+        bench.memory.writeAsBeforeTerms(VODMedia.kind, outdated.key, isNew: false)
+        bench.memory.writeAsBeforeTerms(VODMedia.kind, VODMedia.key(ids[4], of: 1), isNew: true)
+        #expect(try await found("new") == [ids[3]])
+        #expect(try await found("old") == [ids[0], ids[4], ids[5]])
+        #expect(try await bench.state.recordsWithoutTerms(VODMedia.kind, after: nil, limit: 9).isEmpty)
+        // What cannot be read is not found, and keeps no other from being found.
+        var broken = try #require(try await bench.state.record(VODMedia.kind, VODMedia.key(ids[5], of: 1)))
+        broken.text = "{}"
+        #expect(try await bench.state.replace(broken))
+        bench.memory.writeAsBeforeTerms(VODMedia.kind, broken.key, isNew: false)
+        #expect(try await found("old") == [ids[0], ids[4]])
+        var query = VODQuery()
+        query.fileIDs = [ids[5], ids[0]]
+        let named = try await bench.library.search(1, query, under: KeyLimits())
+        #expect(named.media.map(\.content.fileID) == [ids[0]] && named.count == 1)
+        // Background work counts and reports it.
+        let failing = FailingRecords(clock: bench.clock) { _ in }
+        await #expect(throws: UploadError.self) { try await bench.library.addTerms(failing) }
+        #expect(failing.count == 1)
+        #expect(try await !bench.library.addTerms(failing))
     }
 
     @Test("media whose session was resumed for a long time is found by the time of its commit")
@@ -202,11 +282,11 @@ struct VODSearchTests {
         query.createdAfter = bench.clock.now
         _ = try await bench.uploads.commit(applied.sessionKey, by: signer)
         query.createdBefore = bench.clock.now
-        let found = try await bench.library.search(applied.session.owner.application, query) { _ in true }
+        let found = try await bench.library.search(applied.session.owner.application, query, under: KeyLimits())
         #expect(found.media.map(\.content.fileID) == [applied.session.fileID])
     }
 
-    @Test("no session lasts longer than a search looks back")
+    @Test("no session lasts longer than the record of deleted media")
     func longestUpload() async throws {
         let bench = try VODBench()
         let applied = try await bench.sent(by: bench.signer())

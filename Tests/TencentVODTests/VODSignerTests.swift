@@ -53,6 +53,33 @@ struct VODSignerTests {
         try await signer(limits, application: application, subject: subject, applications: applications).owner
     }
 
+    @Test("a signature counts for its key and its user")
+    func counted() async throws {
+        var rates = ClientRates()
+        rates.uploads = 1
+        for (key, isFirst) in [("key_1", false), ("another", true)] {
+            let (keys, subjects) = (ClientLimits<String>(.key, rates), ClientLimits<SubjectName>(.subject, rates))
+            func isAdmitted(_ subject: String) async -> Bool {
+                let meter = RequestMeter(keys: keys, subjects: subjects, pacer: nil, bringsContent: true)
+                return await RequestMeter.$current.withValue(meter) {
+                    (try? await signer(KeyLimits(), subject: subject)) != nil
+                }
+            }
+            try keys.begin(key, bringsContent: true)
+            #expect(await isAdmitted("dora") == isFirst)
+            // Another request of the same user is under way.
+            #expect(await !isAdmitted("dora"))
+        }
+        let (keys, subjects) = (ClientLimits<String>(.key, ClientRates()), ClientLimits<SubjectName>(.subject, rates))
+        for (subject, isAdmitted) in [("dora", true), ("dora", false), ("eve", true)] {
+            let meter = RequestMeter(keys: keys, subjects: subjects, pacer: nil, bringsContent: true)
+            let found = await RequestMeter.$current.withValue(meter) {
+                try? await signer(KeyLimits(), subject: subject)
+            }
+            #expect((found != nil) == isAdmitted, "\(subject)")
+        }
+    }
+
     @Test(
         "certificates end with the key, whether its pair made the signature or Sluice did, and never later than stated"
     )
@@ -79,8 +106,8 @@ struct VODSignerTests {
         do {
             try await body()
             return nil
-        } catch let failure as VODFailure {
-            return failure.code
+        } catch let error as VODError {
+            return error.refusal?.code
         }
     }
 
@@ -134,11 +161,11 @@ struct VODSignerTests {
         func code(_ change: (inout VODSigner) -> Void) async throws -> String? {
             var signer = try await bench.signer()
             change(&signer)
-            do throws(VODFailure) {
+            do throws(VODError) {
                 try signer.checkParameters()
                 return nil
             } catch {
-                #expect(error.code == .invalidSignature)
+                #expect(error.refusal?.code == .invalidSignature)
                 return String(error.message.dropFirst("invalid signature: ".count).prefix { $0 != " " })
             }
         }

@@ -61,13 +61,7 @@ struct VODUploadsTests {
     func lostResponse() async throws {
         let bench = try VODBench()
         let signer = try await bench.oneTimeSigner()
-        let plan = bench.state.plan
-        // The first insertions are those of the session: it is counted, and recorded.
-        plan.before(.insertRecord) {
-            plan.before(.insertRecord) {
-                plan.before(.insertRecord) { plan.lose(.insertRecord, with: UploadError(.storageFailure, "lost")) }
-            }
-        }
+        bench.state.plan.lose(.applyChanges, with: UploadError(.storageFailure, "lost"))
         let applied = try await bench.sent(VODBench.video, by: signer)
         _ = try await bench.uploads.commit(applied.sessionKey, by: signer)
         #expect(try await bench.code { _ = try await bench.sent(by: signer) } == .signatureUsed)
@@ -145,6 +139,46 @@ struct VODUploadsTests {
         #expect(try await bench.count("tencent begun") == 0)
     }
 
+    @Test("wherever the gateway dies while a session begins or ends, nothing counts that is no session")
+    func begunAndDied() async throws {
+        for isOneTime in [false, true] {
+            try await VODBench.afterEachCall { bench, calls in
+                let signer = try await isOneTime ? bench.oneTimeSigner() : bench.signer()
+                let (first, isOver) = await bench.dying(afterCalls: calls) {
+                    try await bench.uploads.begin(VODBench.video, region: nil, by: signer)
+                }
+                #expect(try await bench.count("tencent begun") <= bench.count(VODSession.kind), "\(calls)")
+                if first != nil { #expect(try await bench.count("tencent begun") == 1) }
+                try await bench.cleanUp()
+                #expect(try await bench.count("tencent begun") == 0, "\(calls)")
+                return isOver
+            }
+        }
+        try await VODBench.afterEachCall { bench, calls in
+            _ = try await bench.sent(by: try await bench.signer())
+            bench.clock.advance(by: 3 * day)
+            let (_, isOver) = await bench.dying(afterCalls: calls) { try await bench.uploads.removeExpired() }
+            #expect(try await bench.count("tencent begun") <= bench.count(VODSession.kind), "\(calls)")
+            try await bench.cleanUp()
+            #expect(try await bench.count("tencent begun") == 0, "\(calls)")
+            return isOver
+        }
+    }
+
+    @Test("a session that one user may not begin any more leaves nothing, also if the state fails")
+    func refusedSession() async throws {
+        for operation in [FaultyState.Operation.applyChanges, .dialectRecords] {
+            let bench = try VODBench()
+            bench.state.plan.fail(operation, onCall: 1)
+            let signer = try await bench.signer()
+            await #expect(throws: VODError.self) {
+                try await bench.uploads.begin(VODBench.video, region: nil, by: signer)
+            }
+            #expect(try await bench.count(VODSession.kind) == 0, "\(operation)")
+            #expect(try await bench.count("tencent begun") == 0, "\(operation)")
+        }
+    }
+
     // MARK: Committing
 
     @Test("wherever the gateway dies in a commit, the next one makes the media, once and with all files")
@@ -170,16 +204,14 @@ struct VODUploadsTests {
 
     @Test("a commit whose record was stored although the state reported a failure can be repeated")
     func lostCommit() async throws {
-        for operation in [FaultyState.Operation.replaceRecord, .insertRecord] {
-            let bench = try VODBench()
-            let signer = try await bench.signer()
-            let applied = try await bench.sent(by: signer)
-            bench.state.plan.lose(operation, with: UploadError(.storageFailure, "lost"))
-            await #expect(throws: UploadError.self) { try await bench.uploads.commit(applied.sessionKey, by: signer) }
-            let media = try await bench.uploads.commit(applied.sessionKey, by: signer).media
-            #expect(media.fileID == applied.session.fileID)
-            #expect(try await bench.count(VODMedia.kind) == 1)
-        }
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let applied = try await bench.sent(by: signer)
+        bench.state.plan.lose(.applyChanges, with: UploadError(.storageFailure, "lost"))
+        await #expect(throws: VODError.self) { try await bench.uploads.commit(applied.sessionKey, by: signer) }
+        let media = try await bench.uploads.commit(applied.sessionKey, by: signer).media
+        #expect(media.fileID == applied.session.fileID)
+        #expect(try await bench.count(VODMedia.kind) == 1)
     }
 
     @Test("commits at once make one media")
@@ -320,24 +352,21 @@ struct VODUploadsTests {
 
     // MARK: The end of sessions
 
-    @Test("cleaning up removes nothing that is being committed")
+    @Test("a session that ends before its commit is recorded is not committed, and leaves nothing")
     func commitAtTheEnd() async throws {
-        // Between the extension of the session and the record of its media.
-        for operation in [FaultyState.Operation.insertRecord, .replaceRecord] {
-            let bench = try VODBench()
-            let signer = try await bench.signer()
-            let applied = try await bench.sent(by: signer)
-            bench.clock.advance(by: day - 1)
-            bench.state.plan.before(operation) {
-                bench.clock.advance(by: 7200)
-                try? await bench.uploads.removeExpired()
-            }
-            let code = try await bench.code { _ = try await bench.uploads.commit(applied.sessionKey, by: signer) }
-            let isCommitted = operation == .insertRecord
-            #expect(code == (isCommitted ? nil : .invalidSession))
-            #expect(try await bench.count(VODMedia.kind) == (isCommitted ? 1 : 0))
-            #expect(try await bench.keys().isEmpty == !isCommitted)
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let applied = try await bench.sent(by: signer)
+        bench.clock.advance(by: day - 1)
+        bench.state.plan.before(.applyChanges) {
+            bench.clock.advance(by: 7200)
+            _ = try? await bench.uploads.removeExpired()
         }
+        let code = try await bench.code { _ = try await bench.uploads.commit(applied.sessionKey, by: signer) }
+        #expect(code == .invalidSession)
+        #expect(try await bench.count(VODMedia.kind) == 0)
+        #expect(try await bench.count(VODEvent.recordKind) == 0)
+        #expect(try await bench.keys().isEmpty)
     }
 
     @Test("a commit that comes while its session is being removed keeps it")
@@ -357,23 +386,19 @@ struct VODUploadsTests {
         #expect(try await bench.keys() == Set(applied.session.files.map(\.key)))
     }
 
-    @Test("a commit that was interrupted while its session was being removed can be repeated")
-    func interruptedCommitFirst() async throws {
+    @Test("a session that a gateway of an earlier version has committed without its media can be committed again")
+    func committedWithoutMedia() async throws {
         let bench = try VODBench()
         let signer = try await bench.signer()
         let applied = try await bench.sent(by: signer)
-        bench.clock.advance(by: day + 3601)
-        bench.state.plan.before(.replaceRecord) {
-            // It extends the session, and does not record its media.
-            bench.clock.advance(by: -3602)
-            bench.state.plan.fail(.insertRecord)
-            _ = try? await bench.uploads.commit(applied.sessionKey, by: signer)
-            bench.clock.advance(by: 3602)
-        }
-        try await bench.uploads.removeExpired()
-        #expect(try await bench.count(VODMedia.kind) == 0)
-        #expect(try await bench.keys() == Set(applied.session.files.map(\.key)))
-        _ = try await bench.uploads.commit(applied.sessionKey, by: signer)
+        let record = try #require(try await bench.state.record(VODSession.kind, applied.session.fileID))
+        let found = try CodedRecord<VODSession>(record)
+        var session = found.content
+        session.isCommitted = true
+        #expect(try await bench.state.replace(found.replaced(by: session, until: record.expiresAt).record))
+        for _ in 0..<2 { _ = try await bench.uploads.commit(applied.sessionKey, by: signer) }
+        #expect(try await bench.count(VODMedia.kind) == 1)
+        #expect(try await bench.count(VODEvent.recordKind) == 1)
     }
 
     @Test("wherever the gateway dies while it cleans up, the next run removes the rest")
@@ -390,6 +415,47 @@ struct VODUploadsTests {
             #expect(try await bench.count(VODSession.kind) == 0, "\(calls)")
             return isOver
         }
+    }
+
+    @Test("a session that cannot be read, or whose files cannot be removed, keeps no other from being removed")
+    func badSessions() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        var sent: [VODSession] = []
+        for _ in 0..<3 {
+            sent.append(try await bench.sent(VODBench.video, by: signer).session)
+            bench.clock.advance(by: 1)
+        }
+        var broken = try #require(try await bench.state.record(VODSession.kind, sent[0].fileID))
+        broken.text = "{}"
+        #expect(try await bench.state.replace(broken))
+        bench.clock.advance(by: 3 * day)
+        bench.state.plan.fail(.object)
+        await #expect(throws: UploadError.self) { try await bench.uploads.removeExpired() }
+        let left = try await bench.state.records(VODSession.kind, prefix: "", after: nil, limit: 9).map(\.key)
+        #expect(left == [sent[0].fileID, sent[1].fileID])
+        await #expect(throws: UploadError.self) { try await bench.uploads.removeExpired() }
+        #expect(try await bench.count(VODSession.kind) == 1)
+        #expect(try await bench.keys() == Set(sent[0].files.map(\.key)))
+    }
+
+    @Test("cleaning up reads the sessions that are over, and no others")
+    func cleaningReads() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        for _ in 0..<250 {
+            bench.clock.advance(by: 1)
+            _ = try await bench.uploads.begin(VODBench.video, region: nil, by: signer)
+        }
+        bench.clock.advance(by: day)
+        let before = bench.state.plan.calls(of: .dialectRecords)
+        try await bench.uploads.removeExpired()
+        // Those of earlier versions, and an empty page.
+        #expect(bench.state.plan.calls(of: .dialectRecords) - before == 2)
+        #expect(try await bench.state.records(VODSession.kind, prefix: "", after: nil, limit: 999).count == 250)
+        bench.clock.advance(by: 3601)
+        try await bench.uploads.removeExpired()
+        #expect(try await bench.count(VODSession.kind) == 0)
     }
 
     @Test("credentials do not outlive their session, and its files stay for an hour longer")

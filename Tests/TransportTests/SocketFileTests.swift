@@ -22,6 +22,36 @@ struct SocketFileTests {
         }
     }
 
+    @Test("the mode of nothing but a socket is changed")
+    func links() async throws {
+        try await Self.withFolder { folder in
+            let path = folder + "/file"
+            try Data().write(to: URL(filePath: path))
+            let permissions = [FileAttributeKey.posixPermissions: 0o600]
+            try FileManager.default.setAttributes(permissions, ofItemAtPath: path)
+            try FileManager.default.createSymbolicLink(atPath: folder + "/link", withDestinationPath: path)
+            let socket = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            defer { Foundation.close(socket) }
+            let bound = try SocketAddress(unixPath: folder + "/s").withSockaddr {
+                pointer,
+                size throws(SystemError) in bind(socket, pointer, size)
+            }
+            #expect(bound == 0)
+            try FileManager.default.createSymbolicLink(atPath: folder + "/socketlink", withDestinationPath: "s")
+            for name in ["file", "link", "socketlink"] {
+                #expect(throws: SystemError("chmod", errno: EEXIST)) {
+                    try SocketFile.admitGroup(to: folder + "/" + name)
+                }
+            }
+            #expect(throws: SystemError("chmod", errno: ENOENT)) { try SocketFile.admitGroup(to: folder + "/none") }
+            let before = try FileManager.default.attributesOfItem(atPath: path)
+            #expect(before[.posixPermissions] as? Int == 0o600)
+            try SocketFile.admitGroup(to: folder + "/s")
+            let after = try FileManager.default.attributesOfItem(atPath: folder + "/s")
+            #expect(after[.posixPermissions] as? Int == 0o660)
+        }
+    }
+
     @Test("a socket is served, replaced when its process has gone, and removed at the end")
     func life() async throws {
         let loops = try EventLoopGroup(count: 1)

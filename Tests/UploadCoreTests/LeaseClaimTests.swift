@@ -37,4 +37,18 @@ struct LeaseClaimTests {
         claim.signal(.granted(epoch: 4))
         for _ in 0..<2 { #expect(text(await claim.wait(for: .seconds(3600))) == "withdrawn over") }
     }
+
+    @Test("the end of one wait does not end the next one, and a time that is over at once is noticed")
+    func waitsInTurn() async {
+        let claim = LeaseClaim()
+        for epoch in 0..<500 {
+            claim.signal(.look)
+            #expect(text(await claim.wait(for: .seconds(3600))) == "look")
+            async let waiting = text(claim.wait(for: .seconds(3600)))
+            for _ in 0..<10 { await Task.yield() }
+            claim.signal(.granted(epoch: Int64(epoch)))
+            #expect(await waiting == "granted \(epoch)")
+            #expect(text(await claim.wait(for: .zero)) == "none")
+        }
+    }
 }

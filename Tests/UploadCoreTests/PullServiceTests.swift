@@ -68,13 +68,15 @@ struct PullServiceTests {
         reach: PullReach? = nil,
         for subject: String? = "alice"
     ) async throws -> UploadID {
-        let request = PullRequest(
+        var request = PullRequest(
             url: "https://example.com/file?key=secret",
             shown: "https://example.com/file",
             headers: [.init(name: "Authorization", value: "secret")],
             metadata: metadata,
             reach: reach
         )
+        let sealed = sealer.seal(request)
+        request.keepsMetadata = true
         let new = NewUpload(
             dialect: "pull",
             length: nil,
@@ -82,7 +84,8 @@ struct PullServiceTests {
             completesWhenFull: false,
             pull: NewPull(
                 url: "https://example.com/file",
-                sealed: sealer.seal(request),
+                sealed: sealed,
+                sealedWhenDecided: sealer.seal(request),
                 contentTypes: contentTypes
             )
         )
@@ -200,6 +203,43 @@ struct PullServiceTests {
         let explicit = try await begin(pulls, metadata: ["name": "mine", "type": "text/plain"])
         _ = try await finish(explicit, pulls)
         #expect(try await bench.services.media.media(explicit).metadata == ["name": "mine", "type": "text/plain"])
+    }
+
+    /// Decides the metadata of each upload.
+    private struct DecidingHooks: UploadHooks {
+        let metadata: [String: String]
+
+        var decidesUploads: Bool { true }
+
+        func wants(_ kind: EventRecord.Kind) -> Bool { false }
+        func willCreate(_ upload: Upload) async throws(UploadError) -> CreationChanges {
+            CreationChanges(metadata: metadata)
+        }
+        func willFinish(_ upload: Upload) async throws(UploadError) {}
+        func willTerminate(_ upload: Upload) async throws(UploadError) {}
+    }
+
+    @Test(
+        "what a hook has decided about name and type stays, also what it has left out",
+        arguments: [["owner": "7", "filename": "hook.png", "filetype": "image/png"], ["owner": "7"], [:]]
+    )
+    func decided(_ metadata: [String: String]) async throws {
+        let origin = ScriptedOrigin(.init(bytes: [1], filename: "theirs", contentType: "video/mp4"))
+        let services = UploadServices(
+            state: bench.state,
+            storage: bench.storage,
+            clock: bench.clock,
+            limits: bench.limits,
+            observer: bench.observer,
+            hooks: DecidingHooks(metadata: metadata)
+        )
+        let pulls = pulls(origin, services)
+        let id = try await begin(pulls, metadata: ["note": "n"])
+        _ = try await finish(id, pulls)
+        #expect(try await bench.services.media.media(id).metadata == metadata)
+        // The type that counts is that of the app, or else that of the origin.
+        let limited = try await begin(pulls, metadata: ["filetype": "image/gif"], contentTypes: ["image/*"])
+        #expect(try await finish(limited, pulls).isFailed == (metadata["filetype"] == nil))
     }
 
     // MARK: What breaks
@@ -496,18 +536,97 @@ struct PullServiceTests {
         await running.value
     }
 
+    @Test("two users whose pulls never end share the places, and give way to those who have none")
+    func turns() async throws {
+        let stalling = ScriptedOrigin(.init(bytes: Self.bytes, stalls: true))
+        let pulls = pulls(stalling, limits: PullLimits(concurrency: 4, retryDelay: 0.001))
+        var ids: [String: [UploadID]] = [:]
+        func begin(for subject: String) async throws {
+            bench.clock.advance(by: 1)
+            ids[subject, default: []].append(try await self.begin(pulls, for: subject))
+        }
+        func count(_ subject: String) -> Int { ids[subject, default: []].count(where: pulls.isRunning) }
+        for _ in 0..<5 { try await begin(for: "mallory") }
+        for _ in 0..<5 { try await begin(for: "trudy") }
+        let running = Task { await pulls.run() }
+        while pulls.runningCount < 4 { await Task.yield() }
+        // Although all that mallory asked for is due earlier.
+        #expect(count("mallory") == 2 && count("trudy") == 2)
+        try await begin(for: "bob")
+        while count("bob") < 1 { await Task.yield() }
+        try await begin(for: "carol")
+        while count("carol") < 1 { await Task.yield() }
+        #expect(count("mallory") == 1 && count("trudy") == 1 && count("bob") == 1)
+        // Nobody has more than one: who comes now waits until a pull ends, and then comes first.
+        try await begin(for: "dave")
+        let former = try #require(ids["mallory"]?.first(where: pulls.isRunning))
+        try await bench.services.uploads.terminate(former)
+        pulls.cancel(former)
+        while count("dave") < 1 { await Task.yield() }
+        #expect(count("mallory") == 0)
+        // What gave way has not failed, and goes on when there is a place.
+        for id in ids.values.joined() where id != former {
+            let job = try #require(try await pulls.job(of: id))
+            #expect(job.failures == 0 && !job.isFailed && job.lastError == nil)
+        }
+        for id in ids["trudy", default: []] + ids["bob", default: []] + ids["carol", default: []]
+            + ids["dave", default: []]
+        {
+            try await bench.services.uploads.terminate(id)
+            pulls.cancel(id)
+        }
+        bench.clock.advance(by: 1)
+        try await begin(for: "mallory")
+        while count("mallory") < 3 { await Task.yield() }
+        running.cancel()
+        await running.value
+    }
+
+    @Test("users with one place have turns, however many pulls the first of them asked for before")
+    func rounds() async throws {
+        let stalling = ScriptedOrigin(.init(bytes: Self.bytes, stalls: true))
+        let pulls = pulls(stalling, limits: PullLimits(concurrency: 1, retryDelay: 0.001))
+        var waiting: [UploadID: String] = [:]
+        for subject in ["a", "a", "a", "a", "b", "b", "c"] {
+            waiting[try await begin(pulls, for: subject)] = subject
+            bench.clock.advance(by: 1)
+        }
+        let running = Task { await pulls.run() }
+        var order: [String] = []
+        while !waiting.isEmpty {
+            guard let id = waiting.keys.first(where: pulls.isRunning) else {
+                await Task.yield()
+                continue
+            }
+            order.append(waiting.removeValue(forKey: id) ?? "")
+            try await bench.services.uploads.terminate(id)
+            pulls.cancel(id)
+        }
+        #expect(order == ["a", "b", "c", "a", "b", "a", "a"])
+        running.cancel()
+        await running.value
+    }
+
     @Test(
-        "as many pulls start as may be of one user, whoever they are of",
+        "those who have fewer places come before those who have more, and one user leaves a place",
         arguments: [
-            (4, [], 3, []), (4, ["a"], 2, []), (4, ["a", "b"], 2, []), (4, ["a", "a", "a"], 1, ["a"]),
-            (4, [nil, nil, nil], 1, []), (4, ["a", "a", "b", nil], 0, []), (1, [], 1, []), (1, ["a"], 0, ["a"]),
-            (2, ["a"], 1, ["a"]), (4, ["\u{e1}", "a\u{301}", "\u{e1}"], 1, []), (256, [], 255, []),
-        ]
+            (4, [], 4, [[]], nil), (4, ["a"], 3, [["a"], []], nil), (4, ["a", "b"], 2, [["a", "b"], []], nil),
+            (4, ["a", "a", "a"], 1, [["a"]], "a"), (4, [nil, nil, nil], 1, [[]], nil),
+            (4, ["a", "a", "b", nil], 0, [["a", "b"], ["a"], []], "a"), (1, [], 1, [[]], nil),
+            (1, ["a"], 0, [["a"]], nil),
+            (2, ["a"], 1, [["a"]], nil), (5, ["b", "a", "b", "a"], 1, [["a", "b"], []], "a"),
+            (4, ["\u{e1}", "a\u{301}", "\u{e1}"], 1, [["a\u{301}", "\u{e1}"], ["\u{e1}"], []], "\u{e1}"),
+            (256, ["a"], 255, [["a"], []], nil), (1, ["a", "b"], 0, [["a", "b"]], nil),
+        ] as [(Int, [String?], Int, [[String]], String?)]
     )
-    func room(concurrency: Int, running: [String?], count: Int, full: [String]) {
+    func room(concurrency: Int, running: [String?], count: Int, turns: [[String]], largest: String?) {
         let room = PullRoom(PullLimits(concurrency: concurrency), running: running)
         #expect(room.count == count)
-        #expect(room.full == full)
+        #expect(
+            room.turns.map { $0.map { Array($0.utf8) }.sorted { $0.lexicographicallyPrecedes($1) } }
+                == turns.map { $0.map { Array($0.utf8) } }
+        )
+        #expect(room.largest.map { Array($0.utf8) } == largest.map { Array($0.utf8) })
     }
 
     // MARK: Crashes

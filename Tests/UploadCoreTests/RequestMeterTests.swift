@@ -63,6 +63,35 @@ struct RequestMeterTests {
         #expect(MonotonicClock.now - begin >= Self.second * 14 / 10 - 1_000_000)
     }
 
+    @Test("a request without content counts from when it waits for somebody else, until it ends")
+    func held() throws {
+        var rates = ClientRates()
+        rates.uploads = 1
+        let (keys, subjects) = (ClientLimits<String>(.key, rates), ClientLimits<SubjectName>(.subject, rates))
+        func meter(bringsContent: Bool = false) throws -> RequestMeter {
+            let meter = RequestMeter(keys: keys, subjects: subjects, pacer: nil, bringsContent: bringsContent)
+            try Self.identify(meter, key: nil, subject: "anna")
+            return meter
+        }
+        func hold(_ meter: RequestMeter) throws {
+            try RequestMeter.$current.withValue(meter) { try RequestMeter.hold() }
+        }
+        let (first, second) = (try meter(), try meter())
+        try hold(first)
+        try hold(first)
+        #expect(throws: UploadError.self) { try hold(second) }
+        #expect(throws: UploadError.self) { _ = try meter(bringsContent: true) }
+        second.end()
+        #expect(throws: UploadError.self) { try hold(try meter()) }
+        first.end()
+        let third = try meter(bringsContent: true)
+        try hold(third)
+        #expect(throws: UploadError.self) { try hold(try meter()) }
+        third.end()
+        try hold(try meter())
+        try RequestMeter.hold()
+    }
+
     @Test("who comes to a rate that owes waits before the first byte")
     func debt() throws {
         let rates = Rates(addresses: Self.limits(.address, bytesPerSecond: 1000))

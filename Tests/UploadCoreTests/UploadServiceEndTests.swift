@@ -77,6 +77,21 @@ struct UploadServiceEndTests {
         #expect(try await bench.storage.list(after: nil, limit: 10) == [])
     }
 
+    @Test("expired uploads that cannot be ended, however many, do not hide those behind them")
+    func sweepBehindFailures() async throws {
+        let bench = ServiceBench()
+        for _ in 0..<600 { _ = try await bench.upload(5) }
+        bench.clock.advance(by: 1)
+        let last = try await bench.upload(5)
+        bench.clock.advance(by: 7200)
+        // Each fails once; none is tried again in the same sweep.
+        bench.state.plan.fail(.end, count: 600)
+        let report = await bench.services.sweep.run()
+        #expect(report.expired == 1 && report.failures == 600)
+        #expect(try await bench.state.upload(last)?.state == .expired)
+        #expect(await bench.services.sweep.run().expired == 600)
+    }
+
     @Test("records of ended uploads are removed after the retention time")
     func forget() async throws {
         let bench = ServiceBench()

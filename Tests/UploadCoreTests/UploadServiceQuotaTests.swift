@@ -46,6 +46,29 @@ struct UploadServiceQuotaTests {
         #expect(try await used(bench) == 9)
     }
 
+    @Test("other policies of a kind hold at once for accounts without their own, with what they have used")
+    func replacedDefaults() async throws {
+        let bench = bench { $0.storedBytes = 10 }
+        let (uploads, quota) = (bench.services.uploads, bench.services.quota)
+        let new = NewUpload(dialect: "tus", length: 8)
+        _ = try await uploads.create(new, under: bench.grant())
+        #expect(await code { _ = try await uploads.create(new, under: bench.grant()) }?.name == "quota_exceeded")
+        var policy = Policy()
+        policy.storedBytes = 20
+        quota.replaceDefaults([.subject: policy])
+        _ = try await uploads.create(new, under: bench.grant())
+        #expect(try await used(bench) == 16)
+        policy.storedBytes = 4
+        quota.replaceDefaults([.subject: policy])
+        #expect(await code { _ = try await uploads.create(new, under: bench.grant()) }?.name == "quota_exceeded")
+        var own = Policy()
+        own.openUploads = 9
+        try await quota.setPolicy(own, of: Account(.subject, "alice"))
+        quota.replaceDefaults([:])
+        #expect(try await quota.quota(of: Account(.subject, "alice")).policy == own)
+        #expect(try await quota.quota(of: Account(.subject, "bob")).policy == Policy())
+    }
+
     @Test("wherever the process dies, the usage is exact after the next sweep")
     func everyPoint() async throws {
         var calls = 0

@@ -11,7 +11,7 @@ struct VimeoCallTests {
         try VimeoBody(Array(text.utf8), type: type)
     }
 
-    private static func fields(_ failure: VimeoFailure?) -> [String] { failure?.parameters.map(\.field) ?? [] }
+    private static func fields(_ error: VimeoError?) -> [String] { error?.failure.parameters.map(\.field) ?? [] }
 
     @Test(
         "a member that occurs twice is refused, in a form as in JSON",
@@ -26,7 +26,7 @@ struct VimeoCallTests {
     )
     func repeatedMembers(form: String, json: String) throws {
         for (text, type) in [(form, "application/x-www-form-urlencoded"), (json, "application/json")] {
-            let failure = #expect(throws: VimeoFailure.self) { try Self.body(text, type) }
+            let failure = #expect(throws: VimeoError.self) { try Self.body(text, type) }?.failure
             #expect(failure?.status == 400)
         }
     }
@@ -57,7 +57,7 @@ struct VimeoCallTests {
         for type in ["application/json", nil] as [String?] {
             if text.hasPrefix("["), type == nil { continue }
             if text.hasPrefix("a"), type != nil { continue }
-            let failure = #expect(throws: VimeoFailure.self) { try Self.body(text, type) }
+            let failure = #expect(throws: VimeoError.self) { try Self.body(text, type) }?.failure
             #expect(failure?.code == 2205 && failure?.status == 400)
         }
     }
@@ -91,7 +91,7 @@ struct VimeoCallTests {
         var body = try Self.body(
             #"{"name": "\#(text)", "description": "\#(text)", "privacy": {"view": "all", "download": 7}, "upload": {"approach": "ftp", "size": -1}}"#
         )
-        let failure = #expect(throws: VimeoFailure.self) { try VimeoVideoCalls.video(&body) }
+        let failure = #expect(throws: VimeoError.self) { try VimeoVideoCalls.video(&body) }?.failure
         #expect(failure?.code == 2204)
         #expect(
             failure?.parameters.map { "\($0.field) \($0.code)" } == [
@@ -101,15 +101,15 @@ struct VimeoCallTests {
         )
         var protected = try Self.body(#"{"privacy": {"view": "password"}, "upload": {"approach": "tus", "size": 1}}"#)
         #expect(
-            Self.fields(#expect(throws: VimeoFailure.self) { try VimeoVideoCalls.video(&protected) }) == ["password"]
+            Self.fields(#expect(throws: VimeoError.self) { try VimeoVideoCalls.video(&protected) }) == ["password"]
         )
         var unsized = try Self.body(#"{"upload": {"approach": "tus"}}"#)
         #expect(
-            Self.fields(#expect(throws: VimeoFailure.self) { try VimeoVideoCalls.video(&unsized) }) == ["upload.size"]
+            Self.fields(#expect(throws: VimeoError.self) { try VimeoVideoCalls.video(&unsized) }) == ["upload.size"]
         )
         var gcs = try Self.body(#"{"upload": {"approach": "gcs", "size": 1}}"#)
         #expect(
-            Self.fields(#expect(throws: VimeoFailure.self) { try VimeoVideoCalls.video(&gcs) }) == ["upload.approach"]
+            Self.fields(#expect(throws: VimeoError.self) { try VimeoVideoCalls.video(&gcs) }) == ["upload.approach"]
         )
         var lost = VimeoBody()
         #expect(try VimeoVideoCalls.video(&lost).approach == .post)
@@ -142,8 +142,8 @@ struct VimeoCallTests {
         #expect(try VimeoVersion.unknown.decided(by: new) == .new)
         #expect(try VimeoVersion.unknown.decided(by: old) == .old)
         #expect(try VimeoVersion.unknown.decided(by: VimeoBody()) == .new)
-        #expect(throws: VimeoFailure.wrongVersion) { try VimeoVersion.new.decided(by: old) }
-        #expect(throws: VimeoFailure.wrongVersion) { try VimeoVersion.old.decided(by: new) }
+        #expect(#expect(throws: VimeoError.self) { try VimeoVersion.new.decided(by: old) }?.failure == .wrongVersion)
+        #expect(#expect(throws: VimeoError.self) { try VimeoVersion.old.decided(by: new) }?.failure == .wrongVersion)
     }
 
     @Test("`fields` keeps what it names, in any order, repeated or not, and descends into lists")

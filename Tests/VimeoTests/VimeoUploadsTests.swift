@@ -17,8 +17,8 @@ struct VimeoUploadsTests {
         do {
             try await body()
             return nil
-        } catch let failure as VimeoFailure {
-            return failure
+        } catch let error as VimeoError {
+            return error.failure
         } catch {
             return (error as? UploadError).map(VimeoFailure.init)
         }
@@ -116,6 +116,7 @@ struct VimeoUploadsTests {
             try await body()
             return nil
         } catch {
+            if case .core(let cause) = error as? VimeoError { return cause.code }
             return (error as? UploadError)?.code
         }
     }

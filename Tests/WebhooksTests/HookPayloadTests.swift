@@ -88,6 +88,18 @@ struct HookPayloadTests {
         #expect(whole.storage == ["Type": "sluice", "ID": id.text, "Key": "bucket/1.mp4"])
     }
 
+    @Test("before it is created, an object has its name, so that the app can keep one from being replaced")
+    func objects() {
+        var object = upload()
+        object.bucket = "uploads"
+        object.key = "a/b.png"
+        let before = HookPayload(.preCreate, object, request).event.upload
+        #expect(before.id.isEmpty)
+        #expect(before.storage == ["Type": "sluice", "Bucket": "uploads", "Key": "a/b.png"])
+        object.bucket = nil
+        #expect(HookPayload(.preCreate, object, request).event.upload.storage == nil)
+    }
+
     @Test("an event without a request has an empty one")
     func noRequest() {
         let request = HookPayload(.postTerminate, upload(), nil).event.request

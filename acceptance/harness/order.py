@@ -38,6 +38,8 @@ SECONDS = {
     "test_s3_faults.py::test_something_happens_to_the_database": 30,
     "test_s3_storage.py::test_thirty_two_at_once": 30,
     "test_object_clients.py": 40,
+    "test_acme.py": 60,
+    "test_acme.py::test_renewal_under_load": 20,
     "test_aliyun_api.py": 45,
     "test_aliyun_nodes.py": 45,
     "test_aliyun_uploads.py": 45,

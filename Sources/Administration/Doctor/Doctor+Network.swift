@@ -12,6 +12,9 @@ extension Doctor {
         let gateway = settings.general.gateway.listen
         let answers = HealthCheck.problem(settings, isReadiness: false, timeout: .seconds(5)) == nil
         var results = [listener("gateway.listen", gateway, isServed: answers)]
+        if settings.acme.isOn, settings.acme.challenge == .http {
+            results.append(listener("acme.httpListen", settings.acme.httpListen, isServed: answers))
+        }
         if let objects = settings.object.listen {
             results.append(listener("object.listen", objects, isServed: answers))
             if objects == gateway, objects.port != 0 || objects.unixPath != nil {
@@ -53,38 +56,12 @@ extension Doctor {
         }
     }
 
-    // MARK: TLS
-
-    func certificates() -> [Diagnosis] {
-        let tls = settings.general.tls
-        return tls.files.map { files in
-            let check = "tls.certificate"
-            let context: TLSContext
-            do throws(TLSFailure) {
-                context = try TLSContext([files], clientAuthorities: tls.clientAuthorities)
-            } catch {
-                return .failed(check, error.description)
-            }
-            guard let end = context.expiresAt else {
-                return .warning(check, "\(files.certificate) does not say when it expires")
-            }
-            let left = Double(end) - Date().timeIntervalSince1970
-            let day = Date(timeIntervalSince1970: Double(end)).formatted(.iso8601)
-            if left <= 0 { return .failed(check, "\(files.certificate) expired at \(day): renew it") }
-            if left < Self.renewal { return .warning(check, "\(files.certificate) expires at \(day): renew it") }
-            return .ok(check, "\(files.certificate) belongs to its key, and expires at \(day)")
-        }
-    }
-
-    /// Certificates of Let's Encrypt are renewed a month before their end.
-    private static let renewal: TimeInterval = 14 * 86400
-
     // MARK: Proxies
 
     func proxies() -> [Diagnosis] {
         let general = settings.general
         let isLocal = Self.isLocal(general.gateway.listen)
-        let hasTLS = general.tls.certificate != nil
+        let hasTLS = settings.servesTLS
         let trusted = general.trustedProxies
         var results: [Diagnosis] = []
         if trusted.contains(where: {
@@ -110,7 +87,7 @@ extension Doctor {
             results.append(
                 .warning(
                     "gateway.listen",
-                    "\(general.gateway.listen) can be reached from other machines without TLS, so credentials can be read on the way: set tls.certificate and tls.key, or use a proxy with TLS and name it in trustedProxies"
+                    "\(general.gateway.listen) can be reached from other machines without TLS, so credentials can be read on the way: set tls.certificate and tls.key, or acme.domains, or use a proxy with TLS and name it in trustedProxies"
                 )
             )
         }

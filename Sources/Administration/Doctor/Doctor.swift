@@ -30,7 +30,7 @@ package struct Doctor: Sendable {
             for result in await store() { report(result) }
         }
         for result in hookPrograms() + certificates() + proxies() + promises() { report(result) }
-        for result in await listeners() { report(result) }
+        for result in await authority() + listeners() { report(result) }
     }
 
     /// A result for each problem of settings that cannot be loaded; nothing else can be checked then.

@@ -5,6 +5,7 @@
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
+#include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -43,6 +44,9 @@ static const long cossl_session_cache_off = SSL_SESS_CACHE_OFF;
 static const uint64_t cossl_op_no_compression = SSL_OP_NO_COMPRESSION;
 static const uint64_t cossl_op_ignore_unexpected_eof = SSL_OP_IGNORE_UNEXPECTED_EOF;
 static const uint64_t cossl_op_cipher_server_preference = SSL_OP_CIPHER_SERVER_PREFERENCE;
+
+/// A new private key on P-256; null if OpenSSL cannot make one.
+static inline EVP_PKEY *cossl_make_p256_key(void) { return EVP_EC_gen("P-256"); }
 
 /// An HMAC context with a hash and without a key; null if OpenSSL does not offer it.
 static inline EVP_MAC_CTX *cossl_hmac_context(const unsigned char *digest) {

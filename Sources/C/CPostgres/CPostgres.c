@@ -13,15 +13,16 @@
     EACH(int, PQconsumeInput, (PGconn *connection), (connection), 0) \
     EACH(int, PQenterPipelineMode, (PGconn *connection), (connection), 0) \
     EACH(char *, PQerrorMessage, (const PGconn *connection), (connection), "") \
-    EACH(PGresult *, PQexec, (PGconn *connection, const char *query), (connection, query), NULL) \
     EACH(int, PQexitPipelineMode, (PGconn *connection), (connection), 0) \
     EACH(void, PQfinish, (PGconn *connection), (connection), (void)0) \
+    EACH(int, PQflush, (PGconn *connection), (connection), -1) \
     EACH(char *, PQfname, (const PGresult *result, int column), (result, column), NULL) \
     EACH(void, PQfreemem, (void *memory), (memory), (void)0) \
     EACH(PGresult *, PQgetResult, (PGconn *connection), (connection), NULL) \
     EACH(int, PQgetisnull, (const PGresult *result, int row, int column), (result, row, column), 1) \
     EACH(int, PQgetlength, (const PGresult *result, int row, int column), (result, row, column), 0) \
     EACH(char *, PQgetvalue, (const PGresult *result, int row, int column), (result, row, column), NULL) \
+    EACH(int, PQisBusy, (PGconn *connection), (connection), 0) \
     EACH(int, PQnfields, (const PGresult *result), (result), 0) \
     EACH(PGnotify *, PQnotifies, (PGconn *connection), (connection), NULL) \
     EACH(int, PQntuples, (const PGresult *result), (result), 0) \
@@ -33,6 +34,7 @@
     EACH(int, PQsendPrepare, \
          (PGconn *connection, const char *name, const char *query, int count, const Oid *types), \
          (connection, name, query, count, types), 0) \
+    EACH(int, PQsendQuery, (PGconn *connection, const char *query), (connection, query), 0) \
     EACH(int, PQsendQueryParams, \
          (PGconn *connection, const char *query, int count, const Oid *types, const char *const *values, const int *lengths, \
           const int *formats, int format), \
@@ -44,6 +46,7 @@
     EACH(PQnoticeProcessor, PQsetNoticeProcessor, \
          (PGconn *connection, PQnoticeProcessor processor, void *context), \
          (connection, processor, context), NULL) \
+    EACH(int, PQsetnonblocking, (PGconn *connection, int isNonblocking), (connection, isNonblocking), -1) \
     EACH(int, PQsocket, (const PGconn *connection), (connection), -1) \
     EACH(ConnStatusType, PQstatus, (const PGconn *connection), (connection), CONNECTION_BAD) \
     EACH(PGTransactionStatusType, PQtransactionStatus, (const PGconn *connection), (connection), PQTRANS_UNKNOWN)

@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -154,6 +155,27 @@ int csys_preallocate(int file, int64_t offset, int64_t count) {
 
 int csys_open(int directory, const char *path, int flags, uint32_t mode) {
     return openat(directory, path, flags | O_CLOEXEC, mode);
+}
+
+int csys_chmod_socket(const char *path, uint32_t mode) {
+    int file = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (file == -1) return -1;
+    struct stat status;
+    int result = fstat(file, &status);
+    if (result == 0 && !S_ISSOCK(status.st_mode)) {
+        errno = EEXIST;
+        result = -1;
+    }
+    if (result == 0) {
+        // fchmod does not take such a descriptor, and of a socket it changes another mode.
+        char name[32];
+        snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+        result = chmod(name, mode);
+    }
+    int error = errno;
+    close(file);
+    errno = error;
+    return result;
 }
 
 int csys_open_beneath(int directory, const char *path, int flags, uint32_t mode) {

@@ -79,10 +79,10 @@ package struct AliyunVODModule: GatewayModule {
                 by: "call",
                 "code"
             ),
-            report: { call, error in
+            report: { call, message in
                 logger.warning(
                     "a call of the API of ApsaraVideo VOD could not be served",
-                    metadata: ["call": "\(call)", "error": "\((error as? UploadError)?.message ?? "\(error)")"]
+                    metadata: ["call": "\(call)", "error": "\(message)"]
                 )
             }
         )
@@ -99,14 +99,14 @@ package struct AliyunVODModule: GatewayModule {
             services = []
             return
         }
-        let report: @Sendable (String) -> Void = { message in
-            logger.warning(
-                "work on media of ApsaraVideo VOD was interrupted; it will be continued",
-                metadata: ["error": "\(message)"]
-            )
+        let work = BackgroundWork(context, of: "ApsaraVideo VOD")
+        var services: [any Service] = [
+            // What a gateway left unfinished when it died: deletions, and content that is not recorded.
+            work.loop(every: .seconds(20), isFreeing: true, library.finishRemovals, library.lookAtOpen)
+        ]
+        if starter.pulls != nil {
+            services.append(work.loop(every: .seconds(2), wokenBy: pulls.bell, pulls.finishAll))
         }
-        var services: [any Service] = [library.watching(report)]
-        if starter.pulls != nil { services.append(pulls.finishing(report)) }
         let delivered = context.metrics.counters(
             "sluice_aliyun_vod_events_total",
             "Attempts to post an event of ApsaraVideo VOD to the app.",
@@ -122,6 +122,7 @@ package struct AliyunVODModule: GatewayModule {
                     url.configured.map { "\(ObjectURL.origin(of: $0, port: nil))/\(bucket)/\(key)" }
                 },
                 counters: delivered,
+                failing: work.failing,
                 report: { message in
                     logger.warning(
                         "an event of ApsaraVideo VOD was not delivered; it will be tried again",
@@ -177,8 +178,8 @@ extension ApsaraBroker {
         else { return nil }
         self.init(
             place: place,
-            cloud: { (action, parameters, isXML) async throws(CloudForwarder.Failure) in
-                try await forwarder.perform(action, parameters, isXML: isXML)
+            cloud: { (action, parameters, isXML, subject) async throws(CloudForwarder.Failure) in
+                try await forwarder.perform(action, parameters, isXML: isXML, for: subject)
             },
             // The cloud calls back, whoever may be called from here.
             reader: ApsaraUploadReader(place: place) { _ in nil },
@@ -186,46 +187,5 @@ extension ApsaraBroker {
             uploads: context.services.uploads,
             clock: context.clock
         )
-    }
-}
-
-extension ApsaraLibrary {
-    /// Completes what a gateway left unfinished when it died: recording content, and deleting media.
-    fileprivate func watching(_ report: @escaping @Sendable (String) -> Void) -> BackgroundLoop {
-        BackgroundLoop {
-            while !Task.isCancelled {
-                let start = ContinuousClock.now
-                await FreeingWork.$isRunning.withValue(true) {
-                    for work in [finishRemovals, lookAtOpen] {
-                        do throws(UploadError) {
-                            try await work()
-                        } catch {
-                            report(error.message)
-                        }
-                    }
-                }
-                try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .seconds(20)))
-            }
-        }
-    }
-}
-
-extension ApsaraPulls {
-    fileprivate func finishing(_ report: @escaping @Sendable (String) -> Void) -> BackgroundLoop {
-        BackgroundLoop {
-            while !Task.isCancelled {
-                let count = bell.count
-                let start = ContinuousClock.now
-                var hasJobs = true
-                do throws(UploadError) {
-                    hasJobs = try await finishAll()
-                } catch {
-                    report(error.message)
-                }
-                try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .seconds(2)))
-                // Those of a node that has died can wait.
-                if !hasJobs { await bell.wait(after: count, timeout: .seconds(60)) }
-            }
-        }
     }
 }

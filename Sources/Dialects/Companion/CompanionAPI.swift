@@ -64,7 +64,7 @@ struct CompanionAPI: Sendable {
         _ template: String,
         _ body: @escaping @Sendable (Call) async throws(Problem) -> Response
     ) -> Route {
-        Route(method, template) { request, path in
+        Route(method, template, dialect: .companion) { request, path in
             do throws(Problem) {
                 return try await body(try await call(request, path))
             } catch {
@@ -299,7 +299,7 @@ struct CompanionAPI: Sendable {
 
     private func response(_ view: some Encodable, _ upload: Upload? = nil) -> Response {
         var response = JSONResponse.response(200, view)
-        response.trace.uploadID = upload?.id.text
+        if let upload { response.trace.note(upload: upload.id.text, isMedia: upload.isMedia) }
         return response
     }
 

@@ -55,7 +55,7 @@ package struct FormHandler: Sendable {
             outcome.failures.append(FormFailure(field: nil, filename: nil, error: error))
         }
         var response = response(outcome, request)
-        response.trace.uploadID = outcome.media.first?.media.id.text
+        if let media = outcome.media.first?.media { response.trace.note(upload: media.id.text, isMedia: true) }
         return response
     }
 

@@ -68,6 +68,7 @@ package struct PlainUploads: GatewayModule {
         [
             Claim(
                 ["/files", "/files/{upload}"],
+                dialect: .http,
                 when: Claim.Condition(text: "the IETF draft, forms and single files") {
                     [isContentServed] in
                     ResumableHTTPHandler.isMeant(by: $0) && !(isContentServed && UploadSettings.isForContent($0))
@@ -85,8 +86,11 @@ package struct PlainUploads: GatewayModule {
 
     /// Handles a request for the collection (`token` is `nil`) or for an upload resource.
     private func respond(to request: Request, upload token: String?) async -> Response {
-        if token == nil, FormHandler.isMeant(by: request.head) { return await forms.respond(to: request) }
-        return await handler.respond(to: request, upload: token)
+        let isForm = token == nil && FormHandler.isMeant(by: request.head)
+        var response =
+            isForm ? await forms.respond(to: request) : await handler.respond(to: request, upload: token)
+        response.trace.dialect = isForm ? .form : .http
+        return response
     }
 
     /// Adds plain uploads to the response to OPTIONS, beside tus.
@@ -121,13 +125,13 @@ package struct PlainUploads: GatewayModule {
 
     private static func response(_ upload: Upload, _ base: String) -> Response {
         var response: Response
-        if upload.state == .completed, upload.concatenation?.role != .partial {
+        if upload.isMedia {
             let url = "\(base)/media/\(upload.id)"
             response = JSONResponse.response(201, MediaView(Media(of: upload), url: url), ["Location": url])
         } else {
             response = JSONResponse.response(201, UploadView(upload))
         }
-        response.trace.uploadID = upload.id.text
+        response.trace.note(upload: upload.id.text, isMedia: upload.isMedia)
         return response
     }
 }

@@ -76,12 +76,23 @@ package struct TencentModule: GatewayModule {
             services = []
             return
         }
-        let cleaning = uploads.cleaning(every: context.settings.uploads.sweepEvery, context.logger)
-        let delivery = VODEventDelivery(context, events, documents, signer).map { delivery in
+        let work = BackgroundWork(context, of: "Tencent VOD")
+        let cleaning = work.loop(
+            every: context.settings.uploads.sweepEvery,
+            isFreeing: true,
+            library.finishRemovals,
+            uploads.removeExpired
+        )
+        let delivery = VODEventDelivery(context, events, documents, signer, work.failing).map { delivery in
             BackgroundLoop { await delivery.run() }
         }
-        let finishing = starter.pulls.map { _ in pulls.finishing(context.logger) }
-        services = [cleaning] + [delivery, finishing].compactMap { $0 }
+        // Makes media of what was pulled.
+        let finishing = starter.pulls.map { _ in
+            work.loop(every: .seconds(2), wokenBy: pulls.bell, pulls.finishAll)
+        }
+        // A look of its own, which may not use what a full disk keeps for deletions.
+        let listing = work.loop(every: context.settings.uploads.sweepEvery, library.addTerms)
+        services = [cleaning, listing] + [delivery, finishing].compactMap { $0 }
     }
 
     /// In direct mode there are no objects here, so a key that is limited to some may not sign.
@@ -104,17 +115,20 @@ package struct TencentModule: GatewayModule {
         return [
             Claim(
                 [UGCHandler.path],
+                dialect: .tencent,
                 operations: [(method: .post, template: UGCHandler.path), (method: .get, template: UGCHandler.path)],
                 refuse: refuse
             ) { request in await handler.respond(to: request) },
             Claim(
                 ["/ugcupload_new"],
+                dialect: .tencent,
                 operations: [(method: .post, template: "/ugcupload_new")],
                 refuse: refuse,
                 respond: report
             ),
             Claim(
                 ["/ugcupload"],
+                dialect: .tencent,
                 operations: [(method: .post, template: "/ugcupload")],
                 refuse: refuse,
                 respond: report
@@ -134,8 +148,8 @@ package struct TencentModule: GatewayModule {
             root, "\(root)/{application}", "\(root)/{application}/{file}", "\(root)/{application}/{file}/{name}",
         ]
         return [
-            Claim(["/"], when: condition, operations: [], refuse: refuse, respond: respond),
-            Claim(templates, when: condition, operations: [], refuse: refuse, respond: respond),
+            Claim(["/"], dialect: .cos, when: condition, operations: [], refuse: refuse, respond: respond),
+            Claim(templates, dialect: .cos, when: condition, operations: [], refuse: refuse, respond: respond),
         ]
     }
 }
@@ -192,10 +206,10 @@ extension UGCHandler {
             objectURL: context.objectURL,
             cors: context.cors,
             calls: calls,
-            report: { call, error in
+            report: { call, message in
                 logger.warning(
                     "a call of a Tencent VOD client could not be served",
-                    metadata: ["call": "\(call)", "error": "\((error as? UploadError)?.message ?? "\(error)")"]
+                    metadata: ["call": "\(call)", "error": "\(message)"]
                 )
             },
             clock: context.clock
@@ -217,10 +231,10 @@ extension VODAPIHandler {
             },
             nonces: UsedNonces(),
             calls: calls,
-            report: { call, error in
+            report: { call, message in
                 logger.warning(
                     "a call of the Tencent VOD API could not be served",
-                    metadata: ["call": "\(call)", "error": "\((error as? UploadError)?.message ?? "\(error)")"]
+                    metadata: ["call": "\(call)", "error": "\(message)"]
                 )
             },
             clock: context.clock
@@ -234,7 +248,8 @@ extension VODEventDelivery {
         _ context: GatewayContext,
         _ events: VODEvents,
         _ documents: VODDocuments,
-        _ signer: HookSigner
+        _ signer: HookSigner,
+        _ failing: FailingRecords
     ) {
         guard events.mode == .push, let url = context.settings.tencentVOD.callbackURL else { return nil }
         let logger = context.logger
@@ -247,58 +262,13 @@ extension VODEventDelivery {
                 "Attempts to post an event of Tencent VOD to the app.",
                 by: "outcome"
             ),
-            report: { error in
+            failing: failing,
+            report: { message in
                 logger.warning(
                     "an event of Tencent VOD was not delivered; it will be tried again",
-                    metadata: ["error": "\((error as? UploadError)?.message ?? "\(error)")"]
+                    metadata: ["error": "\(message)"]
                 )
             }
         )
-    }
-}
-
-extension VODPulls {
-    /// Makes media of what was pulled.
-    fileprivate func finishing(_ logger: Logger) -> BackgroundLoop {
-        BackgroundLoop {
-            while !Task.isCancelled {
-                let count = bell.count
-                let start = ContinuousClock.now
-                var hasTasks = true
-                do {
-                    hasTasks = try await finishAll()
-                } catch {
-                    logger.warning(
-                        "tasks of Tencent VOD were not finished; they will be",
-                        metadata: ["error": "\((error as? UploadError)?.message ?? "\(error)")"]
-                    )
-                }
-                try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .seconds(2)))
-                // Those of a node that has died can wait.
-                if !hasTasks { await bell.wait(after: count, timeout: .seconds(60)) }
-            }
-        }
-    }
-}
-
-extension VODUploads {
-    /// Removes what expired sessions have left.
-    fileprivate func cleaning(every interval: Duration, _ logger: Logger) -> BackgroundLoop {
-        BackgroundLoop {
-            while !Task.isCancelled {
-                do {
-                    try await FreeingWork.$isRunning.withValue(true) {
-                        try await library.finishRemovals()
-                        try await removeExpired()
-                    }
-                } catch {
-                    logger.warning(
-                        "expired uploads, or deleted media, of Tencent VOD clients were not removed",
-                        metadata: ["error": "\((error as? UploadError)?.message ?? "\(error)")"]
-                    )
-                }
-                try? await Task.sleep(for: interval)
-            }
-        }
     }
 }

@@ -1,3 +1,4 @@
+internal import CloudCalls
 internal import Foundation
 internal import ObjectGrants
 package import Signing
@@ -22,6 +23,9 @@ package struct TokenMinter: Sendable {
         self.noteUse = noteUse
         self.key = key
     }
+
+    /// What the nonces of its calls may take.
+    var nonceShares: UsedNonces.Shares { key.actsForAll ? .all : .key(key.id) }
 
     /// Verifies a signature with the key's pairs.
     ///

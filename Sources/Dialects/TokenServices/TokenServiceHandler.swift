@@ -3,6 +3,7 @@ internal import Foundation
 package import HTTPWire
 package import ObjectGrants
 internal import Signing
+internal import UploadCore
 package import UploadModel
 
 /// The security token services of all vendors, at the root of one endpoint: callers who may mint get temporary
@@ -66,9 +67,14 @@ package struct TokenServiceHandler: Sendable {
                 AWSTokenDialect.bringsIdentity(call)
                     ? await respond(toIdentityIn: call) : await respond(to: call, in: AWSTokenDialect())
             }
+        Self.finish(&response)
+        return response
+    }
+
+    private static func finish(_ response: inout Response) {
         response.fields["Cache-Control"] = "no-store"
         response.trace.route = "STS"
-        return response
+        response.trace.dialect = .sts
     }
 
     /// The response to a request that is refused before its content is read.
@@ -84,8 +90,7 @@ package struct TokenServiceHandler: Sendable {
             case .aws, nil: Self.response(failure, call, in: AWSTokenDialect())
             }
         if case .tooManyRequests(let refusal) = error.code { response.fields["Retry-After"] = refusal.retryAfter }
-        response.fields["Cache-Control"] = "no-store"
-        response.trace.route = "STS"
+        Self.finish(&response)
         return response
     }
 
@@ -110,6 +115,7 @@ package struct TokenServiceHandler: Sendable {
             let request = try self.request(call, in: dialect)
             guard let grant = minter.grant(for: request, at: call.time) else { throw .otherSubject }
             let credentials = try mint(grant, for: dialect.vendor)
+            Self.note(grant.upload, .session)
             return dialect.response(to: request, credentials, call)
         }
     }
@@ -128,15 +134,21 @@ package struct TokenServiceHandler: Sendable {
                 throw .refused(AWSTokenDialect.refusal(error))
             }
             let grant = request.policy.map { identity.grant.narrowed(by: $0) } ?? identity.grant
-            return dialect.response(to: request, try mint(grant, for: dialect.vendor), for: identity, call)
+            let credentials = try mint(grant, for: dialect.vendor)
+            Self.note(grant.upload, .user)
+            return dialect.response(to: request, credentials, for: identity, call)
         }
+    }
+
+    /// Notes for the logs who got credentials.
+    private static func note(_ grant: Grant, _ kind: SignInNote.Kind) {
+        RequestMeter.note(key: grant.issuer, subject: grant.subject)
+        if let issuer = grant.issuer { SignInNote.note(kind, issuer: issuer, subject: grant.subject) }
     }
 
     private func identity(for request: TokenRequest, at now: Date) async throws(WebIdentityFailure) -> WebIdentity {
         guard let identities, case .assumeRoleWithWebIdentity(_, let token) = request.operation else {
-            throw .invalid(
-                "This server trusts no identity provider; have a backend request credentials with a key that is allowed to mint."
-            )
+            throw .noProvider
         }
         return try await identities.identity(in: token, lifetime: Double(request.seconds), at: now)
     }
@@ -197,12 +209,17 @@ package struct TokenServiceHandler: Sendable {
         } catch {
             throw .signature(error, stringToSign: claim.stringToSign)
         }
-        if let nonce = claim.nonce { try use(nonce, of: claim.accessKeyID, at: call.time) }
+        if let nonce = claim.nonce { try use(nonce, of: claim.accessKeyID, within: found.nonceShares, at: call.time) }
         return found
     }
 
-    private func use(_ nonce: TokenClaim.Nonce, of accessKeyID: String, at now: Date) throws(TokenFailure) {
-        switch nonces.use(nonce.text, of: accessKeyID, until: nonce.expiry, at: now.unixSeconds) {
+    private func use(
+        _ nonce: TokenClaim.Nonce,
+        of accessKeyID: String,
+        within shares: UsedNonces.Shares,
+        at now: Date
+    ) throws(TokenFailure) {
+        switch nonces.use(nonce.text, of: accessKeyID, within: shares, until: nonce.expiry, at: now.unixSeconds) {
         case .new: break
         case .used: throw .refused(nonce.refusal)
         case .full: throw .unavailable(status: 503, "There are too many calls; try again in some minutes.")

@@ -24,6 +24,11 @@ package enum WebIdentityFailure: Error, Sendable, Equatable {
     case expired(String)
     /// The provider's keys are not available now.
     case providerAway(String)
+
+    /// No provider is trusted.
+    package static let noProvider = WebIdentityFailure.invalid(
+        "This server trusts no identity provider; have a backend request credentials with a key that is allowed to mint."
+    )
 }
 
 /// Verifies the tokens of trusted identity providers.

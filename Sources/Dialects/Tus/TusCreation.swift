@@ -42,7 +42,7 @@ extension TusHandler {
         if takesBody { response.fields.append("Upload-Offset", String(upload.offset)) }
         addExpiry(of: upload, to: &response)
         response.closesConnection = closes
-        response.trace.uploadID = upload.id.text
+        response.trace.note(upload: upload.id.text, isMedia: upload.isMedia)
         return response
     }
 

@@ -172,6 +172,7 @@ enum TusErrors {
         fields.append("Content-Type", "text/plain; charset=utf-8")
         var response = Response(status, fields, .bytes(Array("\(code): \(text)\n".utf8)))
         response.closesConnection = closes
+        response.trace.errorCode = code
         return response
     }
 }

@@ -235,6 +235,7 @@ package struct TusHandler: RequestHandler {
         }
         var response = Response(204, ["Upload-Offset": String(upload.offset)])
         addExpiry(of: upload, to: &response)
+        response.trace.note(upload: upload.id.text, isMedia: upload.isMedia)
         return response
     }
 

@@ -39,6 +39,7 @@ package struct TusModule: GatewayModule {
         claims = [
             Claim(
                 ["/files", "/files/{upload}"],
+                dialect: .tus,
                 operations: TusHandler.routes.map { (method: $0.0, template: $0.1) },
                 // A browser sends the preflight, and it says nothing about protocols.
                 isDescription: { $0.fields.contains("Tus-Version") },

@@ -20,24 +20,24 @@ package struct BegunUploads: Sendable {
         self.maximum = maximum
     }
 
-    /// Counts an upload that a user begins.
+    /// The change that counts an upload which a user begins.
     ///
     /// - Parameters:
     ///   - id: Of the upload.
     ///   - user: Any text that names the user.
     ///   - end: From when it no longer counts.
     ///   - now: The time.
-    /// - Returns: `false` if the user has begun too many.
+    /// - Returns: `nil` if the user has begun too many.
     /// - Throws: `UploadError`.
-    package func begin(
+    package func beginning(
         _ id: String,
         of user: String,
         until end: Date,
         at now: Date
-    ) async throws(UploadError) -> Bool {
+    ) async throws(UploadError) -> DialectChange? {
         let open = try await records.records(kind, prefix: Self.key("", of: user), after: nil, limit: maximum)
         // Those that have expired are forgotten now and then.
-        guard open.count(where: { $0.expiresAt.map { now < $0 } ?? true }) < maximum else { return false }
+        guard open.count(where: { $0.expiresAt.map { now < $0 } ?? true }) < maximum else { return nil }
         let record = DialectRecord(
             kind: kind,
             key: Self.key(id, of: user),
@@ -45,13 +45,12 @@ package struct BegunUploads: Sendable {
             createdAt: now,
             expiresAt: end
         )
-        _ = try await records.insert(record, at: now)
-        return true
+        return .insertIfAbsent(record, at: now)
     }
 
-    /// The upload no longer counts: it was sent, or is removed.
-    package func end(_ id: String, of user: String) async throws(UploadError) {
-        _ = try await records.removeRecord(kind, Self.key(id, of: user))
+    /// The change after which an upload no longer counts: it was sent, or is removed.
+    package func ending(_ id: String, of user: String) -> DialectChange {
+        .removeIfPresent(kind: kind, key: Self.key(id, of: user))
     }
 
     /// The bytes of the name, because users may have any characters in theirs.

@@ -2,6 +2,13 @@ internal import Bytes
 package import Foundation
 package import UploadModel
 
+/// Content whose records are found by terms.
+package protocol FoundByTerms {
+    /// - Parameter time: When the record was created.
+    /// - Returns: The terms, each once.
+    func terms(createdAt time: Date) -> [DialectTerm]
+}
+
 /// A record with its decoded content.
 package struct CodedRecord<Content: Sendable & Codable>: Sendable {
     package private(set) var record: DialectRecord
@@ -10,6 +17,7 @@ package struct CodedRecord<Content: Sendable & Codable>: Sendable {
     package init(_ kind: String, _ key: String, _ content: Content, at now: Date, until end: Date?) {
         record = DialectRecord(kind: kind, key: key, text: Self.text(content), createdAt: now, expiresAt: end)
         self.content = content
+        takeTerms()
     }
 
     /// - Throws: `.storageFailure` if another version of this server wrote something else.
@@ -19,6 +27,11 @@ package struct CodedRecord<Content: Sendable & Codable>: Sendable {
         }
         self.record = record
         self.content = content
+        takeTerms()
+    }
+
+    private mutating func takeTerms() {
+        record.terms = (content as? any FoundByTerms)?.terms(createdAt: record.createdAt)
     }
 
     /// Whether the content is the same, byte by byte: `==` finds canonically equivalent texts equal.
@@ -32,6 +45,7 @@ package struct CodedRecord<Content: Sendable & Codable>: Sendable {
         copy.content = content
         copy.record.text = Self.text(content)
         copy.record.expiresAt = end
+        copy.takeTerms()
         return copy
     }
 

@@ -1,7 +1,6 @@
 internal import Bytes
 package import Foundation
 internal import Synchronization
-package import UploadModel
 
 /// Limits how often something happens for each name: a bucket of tokens that fills steadily.
 package final class RateLimiter: Sendable {
@@ -56,9 +55,4 @@ package final class RateLimiter: Sendable {
         buckets[name] = bucket
         return isAdmitted
     }
-}
-
-extension UploadError {
-    /// Whether a client has sent too many requests.
-    package var isTooManyRequests: Bool { if case .tooManyRequests = code { true } else { false } }
 }

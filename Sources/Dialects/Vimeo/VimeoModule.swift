@@ -51,10 +51,10 @@ package struct VimeoModule: GatewayModule {
             revoked: context.revoked,
             clock: context.clock
         )
-        let report: @Sendable (String, any Error) -> Void = { call, error in
+        let report: @Sendable (_ call: String, _ message: String) -> Void = { call, message in
             logger.warning(
                 "a call of Vimeo's API could not be served",
-                metadata: ["call": "\(call)", "error": "\((error as? UploadError)?.message ?? "\(error)")"]
+                metadata: ["call": "\(call)", "error": "\(message)"]
             )
         }
         let videos = VimeoVideoCalls(
@@ -65,13 +65,17 @@ package struct VimeoModule: GatewayModule {
             publicURL: context.publicURL,
             bodyLimit: context.bodyLimit
         )
-        let direct = VimeoDirect(context, videos, isShared: isShared, report)
+        let work = BackgroundWork(context, of: "Vimeo")
+        let direct = VimeoDirect(context, videos, work, isShared: isShared, report)
         let handler = VimeoAPIHandler(
             tokens: tokens,
             authenticator: context.authenticator,
             rates: VimeoRates(perMinute: settings.callsPerMinute),
+            // One user has a tenth of them.
+            revocations: VimeoRates(perMinute: 10 * settings.callsPerMinute),
             videos: videos,
             service: direct?.broker ?? videos,
+            isDirect: direct != nil,
             cors: context.cors,
             bodyLimit: context.bodyLimit,
             calls: context.metrics.counters("sluice_vimeo_calls_total", "Calls of Vimeo's API.", by: "call", "code"),
@@ -113,25 +117,13 @@ package struct VimeoModule: GatewayModule {
         func api(_ templates: String...) -> Claim {
             let root = templates[0].split(separator: "/")[0]
             let operations = VimeoAPIHandler.operations.filter { $0.template.split(separator: "/")[0] == root }
-            return Claim(templates, operations: operations, refuse: { handler.refuse($0, $1) }) {
+            return Claim(templates, dialect: .vimeo, operations: operations, refuse: { handler.refuse($0, $1) }) {
                 await handler.respond(to: $0)
             }
         }
         services =
             context.mismatch == nil
-            ? [
-                BackgroundLoop {
-                    while !Task.isCancelled {
-                        let start = ContinuousClock.now
-                        do throws(UploadError) {
-                            try await library.lookAtOpen()
-                        } catch {
-                            report("open", error)
-                        }
-                        try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .seconds(600)))
-                    }
-                }
-            ] + (direct?.services ?? []) : []
+            ? [work.loop(every: .seconds(600), isFreeing: true, library.lookAtOpen)] + (direct?.services ?? []) : []
         claims = [
             api("/me", "/me/{collection}", "/me/{collection}/"),
             api("/users", "/users/{user}", "/users/{user}/{collection}", "/users/{user}/uploads/{ticket}"),
@@ -140,6 +132,7 @@ package struct VimeoModule: GatewayModule {
             api("/tokens"),
             Claim(
                 ["/vimeo", "/vimeo/{kind}", "/vimeo/{kind}/{link}"],
+                dialect: .vimeo,
                 operations: [
                     (.head, "/vimeo/files/{upload}"), (.patch, "/vimeo/files/{upload}"),
                     (.put, "/vimeo/videos/{link}"), (.post, "/vimeo/videos/{link}"),
@@ -161,8 +154,9 @@ private struct VimeoDirect {
     init?(
         _ context: GatewayContext,
         _ local: VimeoVideoCalls,
+        _ work: BackgroundWork,
         isShared: Bool,
-        _ report: @escaping @Sendable (_ call: String, _ error: any Error) -> Void
+        _ report: @escaping @Sendable (_ call: String, _ message: String) -> Void
     ) {
         // In both modes, so that a dashboard finds it.
         let counters = context.metrics.counters(
@@ -185,18 +179,20 @@ private struct VimeoDirect {
             storage: context.storage,
             upstream: upstream,
             isShared: isShared,
+            failing: work.failing,
             count: { counters[$0.rawValue].increment() },
             report: report
         )
         let watch = VimeoWatch(
             videos: videos,
-            upstream: upstream,
-            transfers: transfers,
-            lifetime: settings.uploadLifetime.components.seconds,
-            report: report
+            document: { (uri) throws(VimeoError) in
+                try await upstream.document(.get, uri, fields: VimeoUpstream.videoFields)
+            },
+            delete: { await upstream.delete($0) },
+            lifetime: settings.uploadLifetime.components.seconds
         )
         self.transfers = transfers
         broker = VimeoBroker(local: local, upstream: upstream, videos: videos, transfers: transfers)
-        services = [BackgroundLoop { await transfers.run() }, BackgroundLoop { await watch.run() }]
+        services = [BackgroundLoop { await transfers.run() }, work.loop(every: watch.pause, watch.look)]
     }
 }

@@ -135,7 +135,7 @@ package struct GeneralSettings: SettingsSection {
             "must name \(tls.certificates.count) files, one for each certificate"
         )
         demands.demand(
-            tls.clientAuthorities == nil || tls.certificate != nil,
+            tls.clientAuthorities == nil || settings.servesTLS,
             "tls.certificate",
             because: "tls.clientAuthorities",
             "must be set too, because tls.clientAuthorities is"

@@ -26,6 +26,12 @@ package struct QuotaSettings: SettingsSection {
         ] + policy(.subject, "one app user (subject)")
         + policy(.key, "one API key and its tokens")
 
+    /// The policies of accounts that have none of their own.
+    package var policies: [Account.Kind: Policy] { [.subject: subject, .key: key] }
+
+    /// Keys of the settings of policies.
+    static let policyKeys = (policy(.subject, "") + policy(.key, "")).map(\.key)
+
     /// The policy of accounts that have none of their own.
     private static func policy(_ kind: Account.Kind, _ whom: String) -> [Setting] {
         let prefix = "quota.\(kind.rawValue)"

@@ -48,9 +48,11 @@ extension RequestSummary {
             FinishedSpan.Attribute("sluice.request.id", id),
         ]
         if let route = trace.route { attributes.append(FinishedSpan.Attribute("http.route", route)) }
+        if let dialect = trace.dialect { attributes.append(FinishedSpan.Attribute("sluice.dialect", dialect.rawValue)) }
         if let upload = trace.uploadID ?? trace.scope?.uploadID {
             attributes.append(FinishedSpan.Attribute("sluice.upload.id", upload))
         }
+        if let media = trace.mediaID { attributes.append(FinishedSpan.Attribute("sluice.media.id", media)) }
         if let code = error ?? trace.errorCode { attributes.append(FinishedSpan.Attribute("error.type", code)) }
         return attributes
     }

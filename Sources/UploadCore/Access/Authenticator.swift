@@ -86,7 +86,18 @@ package final class Authenticator: Sendable {
             throw .invalidCredential("This token was revoked; sign in again for a new one.")
         }
         try RequestMeter.identify(key: key.id, subject: subject)
+        SignInNote.note(.user, issuer: key.id, subject: subject)
         return key
+    }
+
+    /// The app user whose token a request brings.
+    ///
+    /// - Returns: `nil` if it brings another credential, or no issuer of such tokens is trusted.
+    /// - Throws: As `principal(authorization:)`.
+    package func user(authorization: String?) async throws(UploadError) -> APIKey? {
+        guard let users else { return nil }
+        let credential = try Self.bearer(authorization)
+        return Self.isJSONWebToken(credential) ? try await key(in: credential, users, at: clock.now) : nil
     }
 
     /// The key that sends a request, which must have `scope`.
@@ -227,32 +238,39 @@ package final class Authenticator: Sendable {
     /// - Throws: The errors of the state store.
     package func accepts(_ digest: [UInt8]) async throws(UploadError) -> Bool {
         let now = clock.now
-        let key: APIKey
         // Those that are kept for another half second are not older than that.
-        if let cached = keys.key(digest: digest, at: now.addingTimeInterval(KeyCache.lifetime / 2)) {
-            key = cached
-        } else {
-            guard let found = try await state.key(digest: digest) else { return false }
-            keys.insert(found, digest: digest, readAt: now)
-            key = found
+        guard let (key, _) = try await key(digest: digest, at: now, keptFor: KeyCache.lifetime / 2) else {
+            return false
         }
         return key.accepts(digest, at: now) && key.isUsable(at: now)
     }
 
+    /// The key whose secret has this digest, or had it before a rotation; perhaps expired or revoked.
+    ///
+    /// - Parameters:
+    ///   - digest: SHA-256 of the secret.
+    ///   - now: The time.
+    ///   - rest: Seconds for which a cached key must be kept still.
+    /// - Returns: The key, and whether it was read from the state; `nil` if there is none.
+    /// - Throws: The errors of the state store.
+    private func key(
+        digest: [UInt8],
+        at now: Date,
+        keptFor rest: TimeInterval = 0
+    ) async throws(UploadError) -> (key: APIKey, isRead: Bool)? {
+        if let cached = keys.key(digest: digest, at: now.addingTimeInterval(rest)) { return (cached, false) }
+        guard let found = try await state.key(digest: digest) else { return nil }
+        keys.insert(found, digest: digest, readAt: now)
+        return (found, true)
+    }
+
     private func key(of secret: String, at now: Date) async throws(UploadError) -> APIKey {
         let digest = APIKeySecret.digest(of: secret)
-        let key: APIKey
-        if let cached = keys.key(digest: digest, at: now) {
-            key = cached
-        } else {
-            guard let found = try await state.key(digest: digest) else {
-                throw .invalidCredential("This API key is unknown; send one exactly as it was created.")
-            }
-            keys.insert(found, digest: digest, readAt: now)
-            key = found
-            // Once a second at most, which is exact enough for a last use.
-            if found.isUsable(at: now), found.accepts(digest, at: now) { uses.note(found.id, at: now) }
+        guard let (key, isRead) = try await key(digest: digest, at: now) else {
+            throw .invalidCredential("This API key is unknown; send one exactly as it was created.")
         }
+        // Once a second at most, which is exact enough for a last use.
+        if isRead, key.isUsable(at: now), key.accepts(digest, at: now) { uses.note(key.id, at: now) }
         guard key.accepts(digest, at: now) else {
             throw .invalidCredential("The API key \(key.id) was rotated; send its new secret.")
         }

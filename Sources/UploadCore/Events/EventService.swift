@@ -62,12 +62,16 @@ package final class EventService: Sendable {
     package func uploadsInProgress() async -> [Upload] {
         let uploads = appends.uploads
         if uploads.isEmpty { return [] }
-        let lengths = (try? await storage.currentLengths(of: uploads.map(\.id))) ?? [:]
+        let progress = (try? await storage.progress(of: uploads.map(\.id))) ?? [:]
+        let now = now
         return uploads.compactMap { upload in
             // If it ended meanwhile, its final event covers it.
-            guard let length = lengths[upload.id] else { return nil }
+            guard let progress = progress[upload.id] else { return nil }
             var upload = upload
-            upload.offset = max(upload.offset, length)
+            if progress.length > upload.offset {
+                upload.offset = progress.length
+                upload.updatedAt = max(upload.updatedAt, min(progress.changedAt ?? now, now)).wholeMilliseconds
+            }
             return upload
         }
     }

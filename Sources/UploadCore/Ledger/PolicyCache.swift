@@ -12,11 +12,12 @@ final class PolicyCache: Sendable {
 
     private let entries = Mutex<[Account: Entry]>([:])
     private let state: any AccountRecords
-    private let defaults: [Account.Kind: Policy]
+    /// Policies of accounts without their own, by kind.
+    private let defaults: Mutex<[Account.Kind: Policy]>
 
     init(state: any AccountRecords, defaults: [Account.Kind: Policy]) {
         self.state = state
-        self.defaults = defaults
+        self.defaults = Mutex(defaults)
     }
 
     /// The policy of each account: its own, or that of its kind.
@@ -38,6 +39,7 @@ final class PolicyCache: Sendable {
             // Clearing the cache is simpler than finding the oldest of very many entries.
             if entries.count + unknown.count > Self.capacity { entries = [:] }
             for account in unknown {
+                // Not before: between the two, `replaceDefaults` would leave a former policy here.
                 let policy = policy(of: account, records[account])
                 entries[account] = Entry(policy: policy, readAt: now)
                 policies[account] = policy
@@ -48,7 +50,15 @@ final class PolicyCache: Sendable {
 
     /// The policy of an account with this record.
     func policy(of account: Account, _ record: AccountRecord?) -> Policy {
-        record?.policy ?? defaults[account.kind] ?? Policy()
+        record?.policy ?? defaults.withLock { $0[account.kind] } ?? Policy()
+    }
+
+    /// Takes other policies for accounts without their own.
+    func replaceDefaults(_ defaults: [Account.Kind: Policy]) {
+        entries.withLock { entries in
+            self.defaults.withLock { $0 = defaults }
+            entries = [:]
+        }
     }
 
     /// Call after this process has changed the policy.

@@ -37,6 +37,8 @@ final class UploadLifecycle: Sendable {
     let finishing = Mutex<Set<UploadID>>([])
     /// Ended uploads whose bytes could not be removed.
     let unremoved = Mutex<Set<UploadID>>([])
+    /// When this process began to serve.
+    private let startedAt: Date
 
     init(
         _ context: ServiceContext,
@@ -53,6 +55,7 @@ final class UploadLifecycle: Sendable {
         self.state = state
         self.storage = storage
         takingParts = storage.partStorage
+        startedAt = context.now
         self.ledger = ledger
         self.events = events
         self.hooks = hooks
@@ -163,14 +166,46 @@ final class UploadLifecycle: Sendable {
         upload.takesParts ? try await state.partBytes(of: upload.id) : try await storage.currentLength(of: upload.id)
     }
 
-    /// Lengths of open uploads in bytes, with one call for all; nothing for a blob that cannot be read.
-    func receivedBytes(of uploads: [Upload]) async throws(UploadError) -> [UploadID: Int64] {
+    /// Open uploads as they are now, possibly not durable yet: `offset`, and `updatedAt`, which moves with their bytes.
+    ///
+    /// - Returns: Nothing for one whose blob cannot be read.
+    func current(_ uploads: [Upload]) async throws(UploadError) -> [UploadID: Upload] {
         let (inParts, others) = (uploads.filter(\.takesParts), uploads.filter { !$0.takesParts })
-        var lengths = others.isEmpty ? [:] : try await storage.currentLengths(of: others.map(\.id))
-        if inParts.isEmpty { return lengths }
+        var current: [UploadID: Upload] = [:]
+        let progress = others.isEmpty ? [:] : try await storage.progress(of: others.map(\.id))
+        for upload in others {
+            if let progress = progress[upload.id] { current[upload.id] = self.upload(upload, at: progress) }
+        }
+        if inParts.isEmpty { return current }
         let sums = try await state.partBytes(of: inParts.map(\.id))
-        for upload in inParts { lengths[upload.id] = sums[upload.id] ?? 0 }
-        return lengths
+        for var upload in inParts {
+            upload.offset = sums[upload.id] ?? 0
+            current[upload.id] = upload
+        }
+        return current
+    }
+
+    /// The same for one upload.
+    ///
+    /// - Throws: `.notFound`, `.storageFailure`.
+    func current(_ upload: Upload) async throws(UploadError) -> Upload {
+        guard upload.takesParts else { return self.upload(upload, at: try await storage.progress(of: upload.id)) }
+        var upload = upload
+        upload.offset = try await state.partBytes(of: upload.id)
+        return upload
+    }
+
+    /// The record of an open upload does not change with each byte, so the time of the last one is that of the blob.
+    ///
+    /// Not of one that was last written before this process began: a backup or a migration may have made it.
+    private func upload(_ upload: Upload, at progress: BlobProgress) -> Upload {
+        var upload = upload
+        upload.offset = progress.length
+        if let changedAt = progress.changedAt, changedAt > startedAt, changedAt > upload.updatedAt, progress.length > 0
+        {
+            upload.updatedAt = min(changedAt, max(now, upload.updatedAt)).wholeMilliseconds
+        }
+        return upload
     }
 
     /// Renews the expiry, unless it would change so little that a transaction is not worth it.

@@ -71,7 +71,10 @@ package final class PartService: Sendable {
             let coming = try await ledger.admit(content.size ?? 0, as: number, of: upload, replacing: stored)
             defer { ledger.giveUp(coming) }
             let new = NewPart(number: number, size: content.size, minimumSize: minimumSize)
-            let (location, size, digests) = try await store(new, of: upload, as: coming, content)
+            let (location, size, digests) = try await StorageUser.storing(for: upload.subject) {
+                () async throws(UploadError) -> (String, Int64, ContentDigests) in
+                try await store(new, of: upload, as: coming, content)
+            }
             let part = try await recorded(coming, at: location, of: upload, size, digests)
             var current = upload
             current.updatedAt = part.storedAt

@@ -124,11 +124,17 @@ extension PullService {
         let explicit = UploadMetadata(values: request.metadata)
         // A name that no upload may have is no name.
         let filename = content.filename.flatMap { MetadataText.isName($0) ? $0 : nil }
-        if explicit.filename == nil { values["filename"] = filename }
-        if explicit.contentType == nil { values["filetype"] = content.contentType }
+        let isDecided = request.keepsMetadata ?? false
+        if explicit.filename == nil, !isDecided { values["filename"] = filename }
+        if explicit.contentType == nil, !isDecided { values["filetype"] = content.contentType }
         let metadata = UploadMetadata(describing: values)
         try await core { () throws(UploadError) in
-            try await uploads.describe(upload, as: metadata, contentTypes: job.contentTypes)
+            try await uploads.describe(
+                upload,
+                as: metadata,
+                contentTypes: job.contentTypes,
+                otherwise: content.contentType
+            )
         }
         // The order matters: stored bytes must never belong to other content than the validator.
         if upload.offset > 0 {

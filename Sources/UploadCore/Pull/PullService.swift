@@ -8,7 +8,7 @@ package import UploadModel
 package struct PullLimits: Sendable, Equatable {
     /// Number of concurrent pulls; at least 1.
     ///
-    /// One user has at most all but one of them, if there are several.
+    /// One user has at most all but one of them, if there are several, and none has two while another user waits with none.
     package var concurrency: Int
     /// Failures in a row without progress after which a pull is given up; at least 1.
     package var attempts: Int
@@ -77,11 +77,16 @@ package final class PullService: Sendable {
     private struct Attempt {
         let job: PullJob
         let task: Task<Void, Never>
+        let startedAt = ContinuousClock.now
         /// When the claim ends unless it is renewed.
         var claimEnd: ContinuousClock.Instant
+        /// Whether it was stopped to give its place to another user, and has not ended yet.
+        var isGivingWay = false
     }
 
     private let running = Mutex<[UploadID: Attempt]>([:])
+    /// Users who have had a turn since all who wait had one.
+    private let round = Mutex<Set<SubjectName>>([])
     private let wakeUps: AsyncStream<Void>
     private let wakeUp: AsyncStream<Void>.Continuation
 
@@ -171,15 +176,15 @@ package final class PullService: Sendable {
     private func startDue(_ group: inout DiscardingTaskGroup) async -> TimeInterval {
         do throws(UploadError) {
             while !Task.isCancelled {
-                let room = running.withLock { PullRoom(limits, running: $0.values.map(\.job.subject)) }
+                let room = room
                 // When a pull ends, the loop is woken.
-                if room.count == 0 { return Self.longestWait }
+                if room.count == 0 { return try await makeRoom(room) }
                 let claimEnd = ContinuousClock.now + .seconds(limits.claim)
-                let jobs = try await pulls.claimPulls(limit: room.count, except: room.full, for: limits.claim)
-                for job in jobs { start(job, until: claimEnd, &group) }
-                if jobs.count == room.count { continue }
-                let full = running.withLock { PullRoom(limits, running: $0.values.map(\.job.subject)) }.full
-                let next = try await pulls.nextPull(except: full) ?? Self.longestWait
+                if let job = try await claim(room) {
+                    start(job, until: claimEnd, &group)
+                    continue
+                }
+                let next = try await pulls.nextPull(except: room.full) ?? Self.longestWait
                 return min(Self.longestWait, max(Self.shortestWait, next))
             }
             return Self.longestWait
@@ -187,6 +192,65 @@ package final class PullService: Sendable {
             uploads.context.report(error, of: nil)
             return Self.longestWait
         }
+    }
+
+    private var room: PullRoom {
+        running.withLock { PullRoom(limits, running: $0.values.map(\.job.subject)) }
+    }
+
+    /// The earliest job that is due, of those users who have the fewest places, and among them of one whose turn it is.
+    private func claim(_ room: PullRoom) async throws(UploadError) -> PullJob? {
+        for others in room.turns {
+            let all = round.withLock { $0.union(others.map { SubjectName($0) }) }
+            if all.count > others.count, let job = try await claim(except: all.map(\.text)) {
+                noteTurn(of: job)
+                return job
+            }
+            if let job = try await claim(except: others) {
+                // All others who wait have had theirs.
+                if all.count > others.count { round.withLock { $0 = [] } }
+                noteTurn(of: job)
+                return job
+            }
+        }
+        return nil
+    }
+
+    private func claim(except others: [String]) async throws(UploadError) -> PullJob? {
+        try await pulls.claimPulls(limit: 1, except: others, for: limits.claim).first
+    }
+
+    private func noteTurn(of job: PullJob) {
+        guard let subject = job.subject else { return }
+        round.withLock { round in
+            if round.count >= Self.longestRound { round = [] }
+            round.insert(SubjectName(subject))
+        }
+    }
+
+    /// Stops a pull of a user who has several places, if a user who has none waits for one.
+    ///
+    /// It is the last of those of the user with the most places, and goes on later like one that the process stopped.
+    ///
+    /// - Parameter room: Without a free place.
+    /// - Returns: Seconds until a pull for which this may have to be done is due.
+    /// - Throws: `.storageFailure`.
+    private func makeRoom(_ room: PullRoom) async throws(UploadError) -> TimeInterval {
+        guard let most = room.largest, !running.withLock({ $0.values.contains(where: \.isGivingWay) }) else {
+            return Self.longestWait
+        }
+        let next = try await pulls.nextPull(except: room.served) ?? Self.longestWait
+        if next > 0 { return min(Self.longestWait, max(Self.shortestWait, next)) }
+        let task = running.withLock { running -> Task<Void, Never>? in
+            let theirs = running.filter { $0.value.job.subject?.isSameSubject(as: most) ?? false }
+            guard theirs.count > 1, let last = theirs.max(by: { $0.value.startedAt < $1.value.startedAt }) else {
+                return nil
+            }
+            running[last.key]?.isGivingWay = true
+            return last.value.task
+        }
+        task?.cancel()
+        return Self.longestWait
     }
 
     /// Renews the claims of running pulls, and cancels pulls whose claim was lost.
@@ -219,6 +283,8 @@ package final class PullService: Sendable {
 
     /// Maximum number of seconds between two checks of the state.
     private static let longestWait: TimeInterval = 30
+    /// Most users of a round; each claim names them all.
+    private static let longestRound = 256
     /// Seconds to wait after another process has just claimed what was due.
     private static let shortestWait: TimeInterval = 0.01
 
@@ -252,15 +318,23 @@ package final class PullService: Sendable {
     }
 }
 
-/// How many pulls may start next, and whose may not.
+/// Whose pulls may start next, in turns by user.
 ///
 /// An origin that sends just fast enough occupies its place for weeks. So no user has all places, whichever dialects their
-/// pulls come from. Pulls of no user are the app's own.
+/// pulls come from, those who have fewer places come before those who have more, and a user has more than one only while
+/// nobody else waits with none. Pulls of no user are the app's own: each has its turn like that of a user with no place.
 struct PullRoom {
-    /// As many as may start whosever they are, except of `full`; 0 if there is no place.
+    /// The number of free places.
     let count: Int
+    /// Users whose pulls wait, by turn: first all who have a place, then all who have more than the fewest, at last `full`.
+    let turns: [[String]]
+    /// The user with the most places, if they are several.
+    let largest: String?
+
     /// Users that have their share.
-    let full: [String]
+    var full: [String] { turns[turns.count - 1] }
+    /// Users that have a place.
+    var served: [String] { turns[0] }
 
     /// - Parameters:
     ///   - limits: The number of all places.
@@ -269,9 +343,10 @@ struct PullRoom {
         let most = max(1, limits.concurrency - 1)
         var counts: [SubjectName: Int] = [:]
         for subject in running { if let subject { counts[SubjectName(subject), default: 0] += 1 } }
-        full = counts.filter { $0.value >= most }.keys.map(\.text)
-        // All that start next may belong to the user with the most places.
-        let left = most - (counts.values.filter { $0 < most }.max() ?? 0)
-        count = max(0, min(limits.concurrency - running.count, left))
+        count = max(0, limits.concurrency - running.count)
+        let steps = Set(counts.values.filter { $0 < most }).sorted() + [most]
+        turns = steps.map { least in counts.filter { $0.value >= least }.keys.map(\.text) }
+        let first = counts.max { ($0.value, $1.key.text) < ($1.value, $0.key.text) }
+        largest = first.flatMap { $0.value > 1 ? $0.key.text : nil }
     }
 }

@@ -67,7 +67,14 @@ package final class ClientLimits<Client: Hashable & Sendable>: Sendable {
                 seconds: Int64(clamping: (wait + 999_999_999) / 1_000_000_000)
             )
         }
-        guard bringsContent, let uploads, !uploads.begin(client) else { return }
+        if bringsContent { try beginUpload(client) }
+    }
+
+    /// Counts a running request like one that brings content, until `end`.
+    ///
+    /// - Throws: `.tooManyRequests`.
+    package func beginUpload(_ client: Client) throws(UploadError) {
+        guard let uploads, !uploads.begin(client) else { return }
         refused("\(kind.rawValue)_uploads")
         throw UploadError(tooManyUploadsOf: kind, maximum: rates.uploads)
     }

@@ -40,6 +40,9 @@ package final class QuotaService: Sendable {
         }
     }
 
+    /// Sets the policies of accounts without their own, by kind, for all requests that begin now.
+    package func replaceDefaults(_ policies: [Account.Kind: Policy]) { self.policies.replaceDefaults(policies) }
+
     /// Sets an account's own policy, which replaces that of its kind entirely; `nil` removes it.
     ///
     /// - Throws: `.storageFull`, `.storageFailure`.

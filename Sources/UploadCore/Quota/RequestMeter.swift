@@ -13,6 +13,10 @@ package final class RequestMeter: Sendable {
         var key: String?
         var subject: SubjectName?
         var pacers: [Pacer] = []
+        /// The request counts among those that bring content, although it brings none.
+        var isHeld = false
+        var heldKey: String?
+        var heldSubject: SubjectName?
         /// A credential was checked, or an upload found.
         var isKnown = false
         /// Bytes of content, also those before a client was known.
@@ -110,13 +114,42 @@ package final class RequestMeter: Sendable {
         }
     }
 
+    /// Counts the current request among those that bring content, because it waits for somebody else, such as the app.
+    ///
+    /// - Throws: `.tooManyRequests`.
+    package static func hold() throws(UploadError) { try current?.hold() }
+
+    private func hold() throws(UploadError) {
+        if bringsContent { return }
+        let (key, subject) = uses.withLock { uses -> (String?, SubjectName?) in
+            if uses.isHeld || uses.isOver { return (nil, nil) }
+            uses.isHeld = true
+            return (uses.key, uses.subject)
+        }
+        if let key {
+            try keys.beginUpload(key)
+            let isOver = uses.withLock { uses in
+                if !uses.isOver { uses.heldKey = key }
+                return uses.isOver
+            }
+            if isOver { keys.end(key) }
+        }
+        if let subject {
+            try subjects.beginUpload(subject)
+            let isOver = uses.withLock { uses in
+                if !uses.isOver { uses.heldSubject = subject }
+                return uses.isOver
+            }
+            if isOver { subjects.end(subject) }
+        }
+    }
+
     /// The request is over.
     package func end() {
         let (key, subject) = uses.withLock { uses in
             uses.isOver = true
-            return (uses.key, uses.subject)
+            return bringsContent ? (uses.key, uses.subject) : (uses.heldKey, uses.heldSubject)
         }
-        guard bringsContent else { return }
         if let key { keys.end(key) }
         if let subject { subjects.end(subject) }
     }

@@ -81,15 +81,20 @@ package final class SweepService: Sendable {
     /// Seconds between two full checks.
     private static let thoroughInterval: TimeInterval = 3600
     private static let pageSize = 500
+    /// The most expired uploads that one sweep passes over.
+    private static let mostLeft = 10_000
 
     private func expire(_ report: inout SweepReport) async {
+        // In use, or failing: they stay at the front, and must not hide those behind them.
+        var left: Set<UploadID> = []
         while true {
+            let limit = Self.pageSize + left.count
             var page: [UploadID] = []
             await attempt(nil, &report) { () async throws(UploadError) in
-                page = try await state.expiredUploads(at: context.now, limit: Self.pageSize)
+                page = try await state.expiredUploads(at: context.now, limit: limit)
             }
             var ended = 0
-            for id in page {
+            for id in page where left.insert(id).inserted {
                 await attempt(id, &report) { () async throws(UploadError) in
                     let didEnd = try await lifecycle.leases.withLeaseIfFree(on: id) {
                         () async throws(UploadError) -> Bool in
@@ -98,12 +103,14 @@ package final class SweepService: Sendable {
                         try await lifecycle.end(upload, as: .expired)
                         return true
                     }
-                    if didEnd == true { ended += 1 }
+                    if didEnd == true {
+                        ended += 1
+                        left.remove(id)
+                    }
                 }
             }
             report.expired += ended
-            // Without progress, the same page would be returned for ever.
-            if page.count < Self.pageSize || ended == 0 { return }
+            if page.count < limit || left.count >= Self.mostLeft { return }
         }
     }
 

@@ -107,15 +107,17 @@ extension UploadService {
         if let progress, digest == nil, storage.isDurableAtEndOnly {
             return await appendInSegments(to: upload, limit: limit, from: source, progress)
         }
-        return await storage.append(
-            to: upload.id,
-            at: upload.offset,
-            from: source,
-            limit: limit,
-            of: upload.length,
-            expecting: digest,
-            confirming: confirming(progress, upload)
-        )
+        return await StorageUser.storing(for: upload.subject) {
+            await storage.append(
+                to: upload.id,
+                at: upload.offset,
+                from: source,
+                limit: limit,
+                of: upload.length,
+                expecting: digest,
+                confirming: confirming(progress, upload)
+            )
+        }
     }
 
     /// Reports to `progress` what the storage confirms.

@@ -32,7 +32,7 @@ extension UploadService {
                 in: grant.bucket,
                 consuming: grant.isOneTime ? grant : nil,
                 under: effectiveLimits,
-                pulling: new.pull?.job(for: upload)
+                pulling: new.pull?.job(for: upload, isDecided: changes.metadata != nil)
             )
             context.observer.observe(.created(upload))
             events.bell.ring()

@@ -25,10 +25,11 @@ extension UploadService {
     func describe(
         _ upload: Upload,
         as metadata: UploadMetadata,
-        contentTypes: [String]
+        contentTypes: [String],
+        otherwise type: String? = nil
     ) async throws(UploadError) {
         try await context.reporting(upload.id) { () async throws(UploadError) in
-            if !contentTypes.isEmpty { try MediaTypePattern.check(metadata.contentType, against: contentTypes) }
+            if !contentTypes.isEmpty { try MediaTypePattern.check(metadata.contentType ?? type, against: contentTypes) }
             for policy in try await ledger.effectiveLimits(for: upload.accounts).policies.values {
                 try policy.check(metadata)
             }

@@ -44,16 +44,16 @@ extension UploadService {
     package func list(_ query: UploadQuery) async throws(UploadError) -> [Upload] {
         try await context.reporting(nil) { () async throws(UploadError) -> [Upload] in
             var uploads = try await state.uploads(query)
-            let lengths: [UploadID: Int64]
+            let current: [UploadID: Upload]
             do throws(UploadError) {
-                lengths = try await lifecycle.receivedBytes(of: uploads.filter { $0.state == .open })
+                current = try await lifecycle.current(uploads.filter { $0.state == .open })
             } catch {
                 context.report(error, of: nil)
                 return uploads
             }
             for index in uploads.indices where uploads[index].state == .open {
-                if let length = lengths[uploads[index].id] {
-                    uploads[index].offset = length
+                if let upload = current[uploads[index].id] {
+                    uploads[index] = upload
                     continue
                 }
                 do throws(UploadError) {
@@ -71,7 +71,7 @@ extension UploadService {
         guard upload.state == .open else { return upload }
         var current = upload
         do throws(UploadError) {
-            current.offset = try await lifecycle.receivedBytes(of: upload)
+            current = try await lifecycle.current(upload)
         } catch  where error.code == .notFound {
             // It ended after the record was read, or its bytes are lost.
             current = try await state.upload(upload.id) ?? upload

@@ -13,6 +13,9 @@ package final class LeaseClaim: Sendable {
     fileprivate struct Contents {
         var signal: Signal?
         var waiter: CheckedContinuation<Void, Never>?
+        /// The number of the last wait, and of the last one whose time is over.
+        var wait = 0
+        var ended = 0
     }
 
     private let contents = Mutex(Contents())
@@ -34,24 +37,28 @@ package final class LeaseClaim: Sendable {
     /// - Returns: `nil` after `duration`, or when the task was cancelled. A withdrawal is returned by every later call
     ///   too.
     package func wait(for duration: Duration) async -> Signal? {
+        let number = contents.withLock { contents in
+            contents.wait += 1
+            return contents.wait
+        }
         // Owned by this call: cancelled when the wait ends.
         let timer = Task { [self] in
             try? await Task.sleep(for: duration)
-            wake()
+            end(number)
         }
         defer { timer.cancel() }
         await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in
                 let isOver = contents.withLock { contents in
-                    // If the task was cancelled before this point, the handler found no waiter to resume.
-                    if contents.signal != nil || Task.isCancelled { return true }
+                    // The time may be over, or the task cancelled, before there is a waiter to resume.
+                    if contents.signal != nil || contents.ended == number { return true }
                     contents.waiter = waiter
                     return false
                 }
                 if isOver { waiter.resume() }
             }
         } onCancel: {
-            wake()
+            end(number)
         }
         return contents.withLock { contents in
             if case .withdrawn? = contents.signal { return contents.signal }
@@ -60,8 +67,13 @@ package final class LeaseClaim: Sendable {
         }
     }
 
-    private func wake() {
-        contents.withLock { $0.takeWaiter() }?.resume()
+    /// Ends a wait without a signal; a later one goes on.
+    private func end(_ number: Int) {
+        contents.withLock { contents -> CheckedContinuation<Void, Never>? in
+            guard contents.wait == number else { return nil }
+            contents.ended = number
+            return contents.takeWaiter()
+        }?.resume()
     }
 }
 

@@ -27,6 +27,12 @@ package protocol BlobStorage: Sendable {
     /// - Throws: `.unavailable`, `.storageFailure` if no blob can be read.
     func currentLengths(of ids: [UploadID]) async throws(UploadError) -> [UploadID: Int64]
 
+    /// The current length of a blob, and when it last changed; costs what `currentLength` costs.
+    func progress(of id: UploadID) async throws(UploadError) -> BlobProgress
+
+    /// The same for several blobs; costs what `currentLengths` costs.
+    func progress(of ids: [UploadID]) async throws(UploadError) -> [UploadID: BlobProgress]
+
     /// Appends the bytes of `source`.
     ///
     /// - Parameters:
@@ -324,4 +330,28 @@ extension BlobStorage {
     package func setAside(_ orphan: UploadID, at now: Date) async throws(UploadError) { try await remove(orphan) }
 
     package func removeOrphans(setAsideBefore date: Date) async throws(UploadError) -> Int { 0 }
+}
+
+/// How much of a blob is there, durable or not.
+package struct BlobProgress: Sendable, Equatable {
+    /// In bytes.
+    package let length: Int64
+    /// When bytes were last written; `nil` if the storage does not know it.
+    package let changedAt: Date?
+
+    package init(length: Int64, changedAt: Date? = nil) {
+        self.length = length
+        self.changedAt = changedAt
+    }
+}
+
+/// For storages that do not know when bytes were written.
+extension BlobStorage {
+    package func progress(of id: UploadID) async throws(UploadError) -> BlobProgress {
+        BlobProgress(length: try await currentLength(of: id))
+    }
+
+    package func progress(of ids: [UploadID]) async throws(UploadError) -> [UploadID: BlobProgress] {
+        try await currentLengths(of: ids).mapValues { BlobProgress(length: $0) }
+    }
 }

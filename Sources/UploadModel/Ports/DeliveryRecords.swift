@@ -4,6 +4,9 @@ package import Foundation
 package protocol DeliveryRecords: Sendable {
     /// Claims events to deliver now: for each upload its first pending event, if that is due and not claimed.
     ///
+    /// If more are due than are wanted, users have turns, so that nobody's events keep those of others waiting
+    /// (`DeliveryTurns`).
+    ///
     /// - Parameters:
     ///   - limit: Maximum number of events.
     ///   - duration: Seconds that the claim lasts; an event that is not settled or released by then is due again.

@@ -4,31 +4,18 @@ package import Foundation
 ///
 /// See docs/decisions/0050-records-of-dialects.md.
 package protocol DialectRecords: Sendable {
-    /// Inserts a record with version 1 unless there is one of this kind and key that has not expired at `now`; an expired
-    /// one is replaced.
+    /// Makes all changes in one transaction, or none: of each record at most one.
     ///
-    /// Of concurrent calls with one kind and key, also of several nodes, exactly one inserts.
+    /// Of concurrent calls that insert, replace or remove one record, also of several nodes, exactly one changes it, and the
+    /// others see that.
     ///
-    /// - Returns: Whether it was inserted.
+    /// - Returns: Whether the changes were made; `false` if one of them was refused, and nothing is changed.
     /// - Throws: `.invalidRequest` for U+0000 in any text, or a key that is too long for a database; `.storageFull`,
     ///   `.unavailable`, `.storageFailure`.
-    func insert(_ record: DialectRecord, at now: Date) async throws(UploadError) -> Bool
+    func apply(_ changes: [DialectChange]) async throws(UploadError) -> Bool
 
     /// Returns the record of this kind and key, also if it has expired, or `nil`.
     func record(_ kind: String, _ key: String) async throws(UploadError) -> DialectRecord?
-
-    /// Replaces text and expiry if the stored version is still `record.version`; the new version is one higher.
-    ///
-    /// A record that was removed, or had expired, and was inserted anew has version 1 again.
-    ///
-    /// - Returns: Whether it was replaced; `false` if it was changed or removed meanwhile.
-    /// - Throws: As `insert`.
-    func replace(_ record: DialectRecord) async throws(UploadError) -> Bool
-
-    /// Removes a record if there is one.
-    ///
-    /// - Returns: Whether there was one.
-    func removeRecord(_ kind: String, _ key: String) async throws(UploadError) -> Bool
 
     /// A page of records of one kind, expired ones too, ordered by the bytes of their keys.
     ///
@@ -46,9 +33,48 @@ package protocol DialectRecords: Sendable {
         limit: Int
     ) async throws(UploadError) -> [DialectRecord]
 
+    /// A page of records with a term, expired ones too, in the order of their places.
+    ///
+    /// Records that a node of an earlier version wrote are not found, or in an earlier place, until they are written again;
+    /// `recordsWithoutTerms` lists them.
+    func records(_ query: DialectTermQuery) async throws(UploadError) -> [FoundRecord]
+
+    /// The number of the records that `records` with this query lists, without reading them.
+    func count(_ query: DialectTermQuery) async throws(UploadError) -> Int
+
+    /// A page of the records of a kind that were written by an earlier version, which knows no terms, in the order of their
+    /// keys.
+    func recordsWithoutTerms(_ kind: String, after: String?, limit: Int) async throws(UploadError) -> [DialectRecord]
+
     /// Removes all records that expired before `date`.
     ///
     /// Takes a transaction for each thousand rows or so, so that nothing waits long for it; the next call continues
     /// where an interrupted one stopped.
     func forgetRecords(expiredBefore date: Date) async throws(UploadError)
+}
+
+extension DialectRecords {
+    /// Makes one change; see `DialectChange.insert`.
+    ///
+    /// - Returns: Whether it was inserted.
+    /// - Throws: As `apply`.
+    package func insert(_ record: DialectRecord, at now: Date) async throws(UploadError) -> Bool {
+        try await apply([.insert(record, at: now)])
+    }
+
+    /// Makes one change; see `DialectChange.replace`.
+    ///
+    /// - Returns: Whether it was replaced; `false` if it was changed or removed meanwhile.
+    /// - Throws: As `apply`.
+    package func replace(_ record: DialectRecord) async throws(UploadError) -> Bool {
+        try await apply([.replace(record)])
+    }
+
+    /// Removes a record if there is one.
+    ///
+    /// - Returns: Whether there was one.
+    /// - Throws: As `apply`.
+    package func removeRecord(_ kind: String, _ key: String) async throws(UploadError) -> Bool {
+        try await apply([.remove(kind: kind, key: key, version: nil)])
+    }
 }

@@ -96,22 +96,30 @@ package struct NewPull: Sendable, Equatable {
     package var url: String
     /// See `PullJob`.
     package var sealed: String
+    /// The same, for an upload whose metadata the app has decided; see `PullRequest.keepsMetadata`.
+    package var sealedWhenDecided: String
     /// See `PullJob`.
     package var contentTypes: [String]
 
-    package init(url: String, sealed: String, contentTypes: [String] = []) {
+    package init(url: String, sealed: String, sealedWhenDecided: String? = nil, contentTypes: [String] = []) {
         self.url = url
         self.sealed = sealed
+        self.sealedWhenDecided = sealedWhenDecided ?? sealed
         self.contentTypes = contentTypes
     }
 
     /// Creates the job of `upload`, due at once.
-    package func job(for upload: Upload) -> PullJob {
+    ///
+    /// - Parameters:
+    ///   - upload: As it is recorded.
+    ///   - isDecided: Whether the app has decided its metadata.
+    /// - Returns: The job.
+    package func job(for upload: Upload, isDecided: Bool = false) -> PullJob {
         PullJob(
             uploadID: upload.id,
             subject: upload.subject,
             url: url,
-            sealed: sealed,
+            sealed: isDecided ? sealedWhenDecided : sealed,
             contentTypes: contentTypes,
             nextAttemptAt: upload.createdAt
         )

@@ -32,6 +32,8 @@ package struct PullRequest: Sendable, Equatable, Codable {
     package var reach: PullReach?
     /// See `Grant.storedBytes`.
     package var storedBytes: Int64?
+    /// Whether the upload keeps its metadata, because a hook has decided it: the origin names nothing.
+    package var keepsMetadata: Bool?
 
     package init(
         url: String,

@@ -105,9 +105,54 @@ struct FormFieldTests {
     func whiteSpace() async throws {
         let form = try await FormBench(.aliyun)
         let condition = ["starts-with", "$x-oss-forbid-overwrite", "true"]
-        for outcome in ["204", "412 PreconditionFailed"] {
+        for outcome in ["204", "409 FileAlreadyExists"] {
             #expect(try await form.post([condition], [("x-oss-forbid-overwrite", "true ")]).outcome == outcome)
         }
+    }
+
+    @Test(
+        "a form that replaces nothing, or only what it names, does so",
+        arguments: [
+            (.aws, "If-None-Match", "*", "412 PreconditionFailed"),
+            (.aliyun, "if-none-match", "*", "412 PreconditionFailed"),
+            (.tencent, "If-None-Match", " * ", "412 PreconditionFailed"),
+            (.tencent, "x-cos-forbid-overwrite", "TRUE", "412 PreconditionFailed"),
+            (.aliyun, "x-oss-forbid-overwrite", "true", "409 FileAlreadyExists"),
+        ] as [(Vendor, String, String, String)]
+    )
+    func conditions(_ vendor: Vendor, _ name: String, _ value: String, _ outcome: String) async throws {
+        let form = try await FormBench(vendor)
+        let condition = ["starts-with", "$" + name, ""]
+        #expect(try await form.post([condition], [(name, value)]).outcome == "204")
+        let stored = try await form.stored
+        #expect(try await form.post([condition], [(name, value)]).outcome == outcome)
+        #expect(try await form.stored == stored)
+        #expect(try await form.post([], []).outcome == "204")
+        #expect(try await form.stored != stored)
+    }
+
+    @Test("a form replaces the object with a tag, and no condition is left out", arguments: Vendor.allCases)
+    func namedTag(_ vendor: Vendor) async throws {
+        let form = try await FormBench(vendor)
+        let condition = ["starts-with", "$If-Match", ""]
+        let missing = try await form.post([condition], [("If-Match", "\"5d41402abc4b2a76b9719d911017c592\"")])
+        #expect(missing.status.code / 100 == 4)
+        #expect(try await form.stored == nil)
+        let tag = try #require(try await form.post([], []).fields["ETag"])
+        let stored = try await form.stored
+        for value in ["\"0\"", tag + ", \"0\"", "*", "W/" + tag, ""] {
+            let refused = try await form.post([condition], [("If-Match", value)])
+            #expect(refused.status.code >= 400 && refused.trace.errorCode != nil, "\(value)")
+        }
+        #expect(try await form.stored == stored)
+        #expect(try await form.post([condition], [("If-Match", tag)]).outcome == "204")
+        let replaced = try await form.stored
+        #expect(replaced != stored)
+        // As a header field of the request, too.
+        for header: HTTPFields in [["If-None-Match": "*"], ["If-Match": "\"0\""]] {
+            #expect(try await form.post([], [], header: header).outcome == "412 PreconditionFailed")
+        }
+        #expect(try await form.stored == replaced)
     }
 
     @Test(
@@ -155,6 +200,28 @@ struct FormFieldTests {
         #expect(try await form.post([condition], [(name, value)]).outcome == "204")
     }
 
+    private static let tagSet = "<Tagging>\r\n<TagSet><Tag><Key>t</Key><Value>1</Value></Tag></TagSet></Tagging>"
+
+    @Test(
+        "tags of a form are stored, or it is refused, under each name",
+        arguments: [
+            (.aws, [("tagging", tagSet)], true), (.aws, [("Tagging", tagSet)], true),
+            (.aws, [("tagging", "t=1")], false),
+            (.aws, [("x-amz-tagging", "t=1")], false), (.aws, [("tagging", tagSet), ("X-Amz-Tagging", "t=1")], false),
+            (.tencent, [("x-cos-tagging", "t=1")], true), (.tencent, [("tagging", tagSet)], true),
+            (.tencent, [("tagging", "t=1")], false),
+            (.tencent, [("tagging", tagSet), ("x-cos-tagging", "t=2")], false),
+            (.aliyun, [("x-oss-tagging", "t=1")], true), (.aliyun, [("tagging", tagSet)], false),
+            (.aliyun, [("TAGGING", "t=1"), ("x-oss-tagging", "t=1")], false),
+        ] as [(Vendor, [(String, String)], Bool)]
+    )
+    func tagging(_ vendor: Vendor, _ fields: [(String, String)], _ isStored: Bool) async throws {
+        let form = try await FormBench(vendor)
+        let response = try await form.post(fields.map { ["starts-with", "$" + $0.0, ""] }, fields)
+        #expect(isStored ? response.status == 204 : response.status == 400, "\(response.outcome)")
+        #expect(try await form.stored?.attributes?.tags == (isStored ? ["t": "1"] : nil))
+    }
+
     @Test("the query of a form adds no field")
     func query() async throws {
         let form = try await FormBench(.aws)
@@ -188,12 +255,14 @@ struct FormBench {
     ///   - conditions: Conditions of the policy, besides those for the bucket, the key and the signature.
     ///   - fields: Fields besides the key and those of the signature.
     ///   - query: The query of the request, with the question mark.
+    ///   - header: Fields of the request's head.
     /// - Returns: The response.
     /// - Throws: If the form cannot be built.
     func post(
         _ conditions: [[String]],
         _ fields: [(String, String)],
-        query: String = ""
+        query: String = "",
+        header: HTTPFields = HTTPFields()
     ) async throws -> Response {
         let now = bench.clock.now.unixSeconds
         let own = [["eq", "$bucket", "bucket-1"], ["eq", "$key", "a/f"]] + conditions
@@ -216,7 +285,8 @@ struct FormBench {
             text += "--x\r\nContent-Disposition: form-data; name=\"\(name)\"\r\n\r\n\(value)\r\n"
         }
         text += "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n"
-        let type: HTTPFields = ["Content-Type": "multipart/form-data; boundary=x"]
+        var type = header
+        type["Content-Type"] = "multipart/form-data; boundary=x"
         let content = Array((text + "Content-Type: text/html\r\n\r\nhello\r\n--x--\r\n").utf8)
         return await bench.send(try s3Head("POST", "/bucket-1\(query)", type), content)
     }

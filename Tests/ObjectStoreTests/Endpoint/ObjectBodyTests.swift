@@ -173,11 +173,29 @@ struct ObjectBodyTests {
         #expect(s3Code { () throws(ObjectError) in try parts.check(zeros, parts: 3, size: 1) } == .badDigest)
         let whole = ObjectChecksum(.sha1, value: zeros.value)
         #expect(s3Code { () throws(ObjectError) in try parts.check(whole, parts: 2, size: 1) } == .badDigest)
-        let wrong = try s3Head("POST", "/bucket-1/a?uploadId=u", ["x-amz-mp-object-size": "x"])
-        #expect(
-            s3Code { () throws(ObjectError) in try CompletedPart.Expectation(RequestReader(wrong, .aws)) }
-                == .invalidArgument
-        )
+        for field: HTTPFields in [
+            ["x-amz-mp-object-size": "x"], ["x-amz-checksum-type": "COMPOSITEX"], ["x-amz-checksum-type": ""],
+        ] {
+            let wrong = try s3Head("POST", "/bucket-1/a?uploadId=u", field)
+            #expect(
+                s3Code { () throws(ObjectError) in try CompletedPart.Expectation(RequestReader(wrong, .aws)) }
+                    == .invalidArgument
+            )
+        }
+    }
+
+    @Test("a completion that names the checksum type names the one of the upload", arguments: [true, false])
+    func checksumType(_ isComposite: Bool) throws {
+        let type = isComposite ? "composite" : "FULL_OBJECT"
+        let head = try s3Head("POST", "/bucket-1/a?uploadId=u", ["x-amz-checksum-type": type])
+        let expected = try CompletedPart.Expectation(RequestReader(head, .aws))
+        func code(_ checksum: ObjectChecksum?) -> ObjectErrorCode? {
+            s3Code { () throws(ObjectError) in try expected.check(checksum, parts: 2, size: 1) }
+        }
+        let zeros: [UInt8] = [0, 0, 0, 0]
+        #expect(code(ObjectChecksum(.crc32, isComposite: isComposite, value: zeros)) == nil)
+        #expect(code(ObjectChecksum(.crc32, isComposite: !isComposite, value: zeros)) == .badDigest)
+        #expect(code(nil) == (isComposite ? .badDigest : nil))
     }
 
     @Test("an oversized document is refused unread")

@@ -224,17 +224,61 @@ struct TokenCallTests {
         #expect(nonces.use("b", of: "k", until: 1300, at: 1201) == .new)
     }
 
-    @Test("with a limit of each signer, one does not take the places of others")
-    func perSigner() {
-        let nonces = UsedNonces(capacity: 5, perSigner: 2)
-        #expect(nonces.use("a", of: "k", until: 1100, at: 1000) == .new)
-        #expect(nonces.use("b", of: "k", until: 1200, at: 1000) == .new)
-        #expect(nonces.use("c", of: "k", until: 1200, at: 1000) == .full)
-        #expect(nonces.use("c", of: "other", until: 1200, at: 1000) == .new)
-        #expect(nonces.use("a", of: "k", until: 1200, at: 1050) == .used)
-        // After "a" is forgotten.
-        #expect(nonces.use("c", of: "k", until: 1300, at: 1161) == .new)
-        #expect(nonces.use("d", of: "k", until: 1300, at: 1161) == .full)
+    @Test("one does not take the places of others, with however many access key ids")
+    func shares() {
+        let nonces = UsedNonces(capacity: 5)
+        func use(_ nonce: String, _ id: String, _ shares: UsedNonces.Shares, _ now: Int64 = 1000) -> UsedNonces.Outcome
+        {
+            nonces.use(nonce, of: id, within: shares, until: now + 100, at: now)
+        }
+        let eve = UsedNonces.Shares.session("s", of: "eve", from: "k", most: 2)
+        #expect(use("a", "s1", eve) == .new)
+        #expect(use("b", "s2", eve) == .new)
+        #expect(use("c", "s3", eve) == .full)
+        #expect(use("c", "s4", .session("s", of: "bob", from: "k", most: 2)) == .new)
+        #expect(use("c", "k", .key("k", most: 1)) == .new)
+        #expect(use("d", "k", .key("k", most: 1)) == .full)
+        #expect(use("a", "s1", eve) == .used)
+        #expect(use("d", "other", .all) == .new)
+        #expect(use("e", "other", .all) == .full)
+        // After they are forgotten.
+        #expect(use("c", "s3", eve, 1161) == .new)
+        #expect(use("d", "s3", eve, 1161) == .new)
+        #expect(use("e", "s4", eve, 1161) == .full)
+    }
+
+    @Test(
+        "users have a 64th of the usual memory each, all sessions of a key have half, and a limited key has a quarter"
+    )
+    func usualShares() {
+        func count(_ shares: (Int) -> UsedNonces.Shares) -> Int {
+            let nonces = UsedNonces()
+            for number in 0..<200_000 {
+                let outcome = nonces.use("n", of: "\(number)", within: shares(number), until: 2000, at: 1000)
+                guard outcome == .new else { return number }
+            }
+            return 200_000
+        }
+        #expect(count { .session("\($0)", of: "eve", from: "k") } == 4096)
+        #expect(count { .session("s", of: "user-\($0)", from: "k") } == 131_072)
+        #expect(count { _ in .session("s", of: nil, from: "k") } == 4096)
+        #expect(count { .session("\($0)", of: nil, from: "k") } == 131_072)
+        #expect(count { _ in .key("k") } == 65_536)
+        #expect(count { _ in .all } == 200_000)
+    }
+
+    @Test("however many users and limited keys call, an eighth is left to the app's server")
+    func leftForServer() {
+        let nonces = UsedNonces(capacity: 16)
+        func use(_ number: Int, _ shares: UsedNonces.Shares) -> UsedNonces.Outcome {
+            nonces.use("\(number)", of: "k", within: shares, until: 2000, at: 1000)
+        }
+        let outcomes = (0..<20).map { number in
+            use(number, number % 2 == 0 ? .key("k\(number)") : .session("s", of: "u", from: "k\(number)"))
+        }
+        #expect(outcomes == (0..<20).map { $0 < 14 ? .new : .full })
+        #expect(use(3, .key("k")) == .used)
+        #expect([use(20, .all), use(21, .all), use(22, .all)] == [.new, .new, .full])
     }
 
     @Test("a node remembers 262,144 nonces")

@@ -1,6 +1,8 @@
 import HTTPWire
 import Signing
 import Testing
+import UploadCore
+import UploadModel
 
 @testable import ObjectStore
 
@@ -36,8 +38,8 @@ struct FieldTableTests {
         "fields with an effect are accepted",
         arguments: [
             (.aws, ["meta-a", "checksum-crc32", "sdk-checksum-algorithm", "copy-source-range", "mp-object-size"]),
-            (.aliyun, ["meta-a", "forbid-overwrite", "callback", "range-behavior", "hash-sha1"]),
-            (.tencent, ["meta-a", "forbid-overwrite", "security-token", "tagging", "content-sha1"]),
+            (.aliyun, ["meta-a", "callback", "range-behavior", "hash-sha1"]),
+            (.tencent, ["meta-a", "security-token", "tagging", "content-sha1"]),
         ] as [(Vendor, [String])]
     )
     func executed(_ vendor: Vendor, _ names: [String]) throws {
@@ -80,6 +82,45 @@ struct FieldTableTests {
         #expect(try code(vendor, "storage-class", "Standard") == (vendor == .aws ? .invalidStorageClass : nil))
         #expect(try code(vendor, "storage-class", "IA") == .invalidStorageClass)
         #expect(try code(vendor, "complete-all", "yes") == (vendor == .aws ? nil : .notImplemented))
+    }
+
+    @Test("a boolean field is true or false", arguments: [Vendor.aliyun, .tencent])
+    func booleans(_ vendor: Vendor) throws {
+        for value in ["true", "false", "True", "FALSE"] { #expect(try code(vendor, "forbid-overwrite", value) == nil) }
+        for value in ["trueX", "", "1", "yes", "true, true", "true;", "\u{fe}rue"] {
+            #expect(try code(vendor, "forbid-overwrite", value) == .invalidArgument, "\(value)")
+        }
+        // None of several fields hides another one.
+        for values in [["true", "false"], ["false", "true"], ["true", "true"]] {
+            var fields = HTTPFields()
+            let name = try #require(FieldName(vendor.fieldPrefix + "forbid-overwrite"))
+            for value in values { fields.append(name, value) }
+            #expect(try RequestReader(s3Head("PUT", "/bucket-1/a", fields), vendor).forbidsOverwrite, "\(values)")
+        }
+    }
+
+    @Test("no field that takes effect has a value that is taken for another one", arguments: Vendor.allCases)
+    func enumerations(_ vendor: Vendor) async throws {
+        let names = ["metadata-directive", "tagging-directive"] + (vendor == .aws ? [] : ["forbid-overwrite"])
+        let bench = try await ObjectBench()
+        let source = "\(vendor == .tencent ? "bucket-1.cos.ap-x.myqcloud.com" : "/bucket-1")/k"
+        #expect(try await bench.send("PUT", "/bucket-1/k", ObjectBench.administrator, content: [1]).outcome == "200")
+        for name in names {
+            for value in ["REPLACEX", "trueX", "COPY, REPLACE", "_"] {
+                var fields = HTTPFields()
+                fields.append(try #require(FieldName(vendor.fieldPrefix + "copy-source")), source)
+                fields.append(try #require(FieldName(vendor.fieldPrefix + name)), value)
+                let response =
+                    switch vendor {
+                    case .aws: try await bench.send("PUT", "/bucket-1/c", ObjectBench.administrator, fields)
+                    case .aliyun: try await bench.send("PUT", "/bucket-1/c", by: .ossV4, fields)
+                    case .tencent: try await bench.send("PUT", "/bucket-1/c", by: .cos, fields)
+                    }
+                #expect(response.outcome == "400 InvalidArgument", "\(name) \(value)")
+                #expect(response.element("ArgumentName") == vendor.fieldPrefix + name)
+            }
+        }
+        #expect(try await bench.services.objects.object(ObjectName(bucket: "bucket-1", key: "c")) == nil)
     }
 
     @Test("fields of other vendors are ignored")

@@ -229,6 +229,10 @@ struct OSSEndpointTests {
         let refused = try await bench.send("PUT", "/bucket-1/b", by: .ossV4, kept, content: [1])
         #expect(refused.outcome == "409 FileAlreadyExists")
         #expect(try await bench.send("PUT", "/bucket-1/c", by: .ossV4, kept, content: [1]).outcome == "200")
+        // An upload in parts is refused before the parts are sent.
+        let parts = try await bench.send("POST", "/bucket-1/b?uploads", by: .ossV4, kept)
+        #expect(parts.outcome == "409 FileAlreadyExists")
+        #expect(try await bench.send("POST", "/bucket-1/e?uploads", by: .ossV4, kept).outcome == "200")
         // What no signature of OSS covers is as if it were not there.
         var head = try bench.signed("PUT", "/bucket-1/d", by: .ossV1, content: [1])
         head.fields["x-amz-copy-source"] = "/bucket-1/a"

@@ -67,6 +67,8 @@ int csys_is_in_memory(int file);
 int csys_preallocate(int file, int64_t offset, int64_t count);
 /// Creates a file without a name in this directory, for reading and writing, closed on exec.
 int csys_open_unnamed(int start, const char *directory);
+/// Changes the mode of the socket at this path; EEXIST if anything else is there, also a link to one.
+int csys_chmod_socket(const char *path, uint32_t mode);
 /// openat(2) with O_CLOEXEC.
 int csys_open(int directory, const char *path, int flags, uint32_t mode);
 /// The same for a relative path, of which no part may be a symbolic link. It waits for nothing.

@@ -89,7 +89,7 @@ struct AliyunAPI: Sendable {
             subject: subject,
             maximumBytes: most
         )
-        return try await answering(201, request) { () async throws in
+        return try await answering(201, request) { () async throws(ApsaraError) in
             try await service.perform(order, for: request)
         }
     }
@@ -101,7 +101,7 @@ struct AliyunAPI: Sendable {
             parameters: ApsaraParameters(distinct: []),
             caller: ApsaraCaller(identity: .key(key))
         )
-        return try await answering(200, request) { () async throws in
+        return try await answering(200, request) { () async throws(ApsaraError) in
             try await service.refresh(id, order, for: request)
         }
     }
@@ -109,27 +109,26 @@ struct AliyunAPI: Sendable {
     private func answering(
         _ status: Status,
         _ request: Request,
-        _ body: () async throws -> ApsaraAnswer
+        _ body: () async throws(ApsaraError) -> ApsaraAnswer
     ) async throws(Problem) -> Response {
         let content: [UInt8]
-        do {
+        var refused: CloudForwarder.Reply?
+        do throws(ApsaraError) {
             switch try await body() {
             case .document(var document):
                 document.add("RequestId", request.id)
                 content = document.json + [UInt8(ascii: "\n")]
             case .forwarded(let answer):
-                guard answer.status == 200 else { throw Problem(answer) }
+                refused = answer.status == 200 ? nil : answer
                 content = answer.content
             }
-        } catch let failure as AliyunCallFailure {
-            throw Problem(failure)
-        } catch let error as UploadError {
-            throw RESTErrors.problem(error)
-        } catch let problem as Problem {
-            throw problem
         } catch {
-            throw Problem(500, "internal", "an internal error occurred; try again")
+            switch error {
+            case .refused(let failure): throw Problem(failure)
+            case .core(let error): throw RESTErrors.problem(error)
+            }
         }
+        if let refused { throw Problem(refused) }
         minted.increment()
         return Response(status, ["Content-Type": "application/json", "Cache-Control": "no-store"], .bytes(content))
     }

@@ -23,7 +23,7 @@ struct ApsaraAPIHandler: CloudAPI {
     /// By call and code.
     let calls: CounterTable
     /// Tells the operator why a call could not be served.
-    let report: @Sendable (_ call: String, _ error: any Error) -> Void
+    let report: @Sendable (_ call: String, _ message: String) -> Void
 
     func isMeant(by call: CloudCall) -> Bool {
         AliyunCalls.isMeant(by: call.head) || call.parameter("AccessKeyId") != nil
@@ -35,30 +35,34 @@ struct ApsaraAPIHandler: CloudAPI {
         var name = "other"
         var response: Response
         var code = "OK"
-        do {
+        do throws(ApsaraError) {
             switch try await perform(call, request, &name) {
-            case .document(let document): response = AliyunCalls.response(document, to: name, call)
+            case .document(let document):
+                response = AliyunCalls.response(document, to: name, call)
+                response.trace.mediaID = Self.media(document, call)
             case .forwarded(let reply):
                 response = AliyunCalls.response(Status(reply.status), reply.content, to: call)
+                response.trace.mediaID = Self.media(AliyunDocument(), call)
                 if reply.status != 200 { code = "forwarded" }
             }
-        } catch let failure as AliyunCallFailure {
+        } catch {
+            let failure: AliyunCallFailure
+            switch error {
+            case .refused(let refusal): failure = refusal
+            case .core(let error):
+                let refusal = AliyunCallFailure(refusal: error)
+                if refusal == nil { report(name, error.message) }
+                failure = refusal ?? AliyunCallFailure(failure: error)
+            }
             code = failure.code
             response = AliyunCalls.response(failure, to: call)
-        } catch let error as UploadError where error.isTooManyRequests {
-            response = refuse(error, call)
-            code = response.trace.errorCode ?? ""
-        } catch {
-            report(name, error)
-            let isBusy = (error as? UploadError).map { $0.code == .unavailable } ?? false
-            code = isBusy ? "ServiceUnAvailable" : "InternalError"
-            let failure = AliyunCallFailure(isBusy ? 503 : 500, code, "The server cannot do this now; try again.")
-            response = AliyunCalls.response(failure, to: call)
+            if let wait = error.retryAfter { response.fields["Retry-After"] = wait }
         }
         // The second half of a code has many values.
         calls[name, String(code.prefix { $0 != "." })].increment()
         response.fields["Cache-Control"] = "no-store"
         response.trace.route = "ApsaraVideo VOD"
+        response.trace.dialect = .aliyun
         if code != "OK" { response.trace.errorCode = code }
         cors.decorate(&response, for: request.head)
         return response
@@ -70,27 +74,41 @@ struct ApsaraAPIHandler: CloudAPI {
         var response = AliyunCalls.response(failure, to: call)
         if case .tooManyRequests(let refusal) = error.code { response.fields["Retry-After"] = refusal.retryAfter }
         response.fields["Cache-Control"] = "no-store"
+        response.trace.dialect = .aliyun
         response.trace.errorCode = failure.code
         cors.decorate(&response, for: call.head)
         return response
+    }
+
+    /// The media that a call began or named, for the log.
+    private static func media(_ document: AliyunDocument, _ call: CloudCall) -> String? {
+        let names = ["VideoId", "ImageId", "MediaId"]
+        for case (let name, .text(let id)) in document.members where names.contains(name) { return id }
+        return names.lazy.compactMap { call.parameter($0) }.first { ApsaraMedia.isID($0) }
     }
 
     private func perform(
         _ call: CloudCall,
         _ request: Request,
         _ name: inout String
-    ) async throws -> ApsaraAnswer {
+    ) async throws(ApsaraError) -> ApsaraAnswer {
         if let problem = call.problem {
             let code = problem.contains("NUL") ? "IllegalCharacters" : "InvalidParameter"
-            throw AliyunCallFailure(400, code, problem)
+            throw ApsaraError(400, code, problem)
         }
         guard let format = AliyunCalls.format(of: call) else {
-            throw AliyunCallFailure.invalid("Format", "must be JSON or XML")
+            throw ApsaraError.invalid("Format", "must be JSON or XML")
         }
-        let parameters = try ApsaraParameters(AliyunCalls.parameters(of: call))
+        let values: [(name: String, value: String)]
+        do throws(AliyunCallFailure) {
+            values = try AliyunCalls.parameters(of: call)
+        } catch {
+            throw .refused(error)
+        }
+        let parameters = try ApsaraParameters(values)
         let named = try parameters.required("Action")
         guard let action = ApsaraAction(rawValue: named) else {
-            throw AliyunCallFailure(
+            throw ApsaraError(
                 404,
                 "InvalidAction.NotFound",
                 "The action `\(named.prefix(64))` is not served by this server."
@@ -104,11 +122,9 @@ struct ApsaraAPIHandler: CloudAPI {
             return .document(AliyunDocument())
         }
         guard parameters["Version"] == Self.version else {
-            throw AliyunCallFailure(400, "InvalidVersion", "`Version` must be \(Self.version).")
+            throw ApsaraError(400, "InvalidVersion", "`Version` must be \(Self.version).")
         }
-        // What needs no signature needs no scope.
-        let scopes = action.isAlsoUnsigned ? Scope.allCases : [action.scope]
-        let caller = try await authentication.caller(of: call, scopes: scopes)
+        let caller = try await authentication.caller(of: call, for: action)
         if isReport { try await service.report(parameters, from: request.clientAddress) }
         return try await service.perform(
             ApsaraOrder(action: action, parameters: parameters, caller: caller, wantsXML: format == .xml),
@@ -130,12 +146,12 @@ struct ApsaraLinks: Sendable {
         for request: Request,
         at place: ApsaraPlace,
         by caller: ApsaraCaller
-    ) throws(AliyunCallFailure) -> ApsaraDocuments {
+    ) throws(ApsaraError) -> ApsaraDocuments {
         let origin: String
         do throws(Problem) {
             origin = try objectURL.origin(for: request)
         } catch {
-            throw AliyunCallFailure(
+            throw ApsaraError(
                 403,
                 "OperationDenied",
                 "This server has no object endpoint (object.listen, object.publicURL)."

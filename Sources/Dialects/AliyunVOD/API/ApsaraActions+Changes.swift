@@ -6,55 +6,44 @@ internal import VODKit
 
 /// Changing and deleting media, and callbacks.
 extension ApsaraActions {
-    func update(_ call: Call) async throws -> AliyunDocument {
+    func update(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         let parameters = call.parameters
         let found = try await video(call)
         let given = try reader.labels(parameters, for: .video)
         // `ReferenceId` finds the video if there is no `VideoId`, and is set if there is.
         let reference = parameters["VideoId"] == nil ? nil : given.referenceID
-        if let reference, try await !library.take(reference, for: found.content) {
-            throw AliyunCallFailure.duplicatedReference
-        }
         let now = library.clock.now.unixSeconds
-        var before: String?
-        let changed = try await library.change(found.content.id) { media in
-            if parameters.has("Title"), !given.title.isEmpty { media.labels.title = given.title }
-            if parameters.has("Description") { media.labels.description = given.description }
-            if parameters.has("CoverURL") { media.labels.coverURL = given.coverURL }
-            if parameters.has("Tags") { media.labels.tags = given.tags }
-            if parameters.has("CateId") { media.labels.categoryIDs = given.categoryIDs }
-            if parameters.has("UserData") { media.labels.userData = given.userData }
-            before = media.labels.referenceID
-            if let reference { media.labels.referenceID = reference }
-            media.modifiedAt = now
+        do throws(UploadError) {
+            let changed = try await library.change(found.content.id) { media in
+                if parameters.has("Title"), !given.title.isEmpty { media.labels.title = given.title }
+                if parameters.has("Description") { media.labels.description = given.description }
+                if parameters.has("CoverURL") { media.labels.coverURL = given.coverURL }
+                if parameters.has("Tags") { media.labels.tags = given.tags }
+                if parameters.has("CateId") { media.labels.categoryIDs = given.categoryIDs }
+                if parameters.has("UserData") { media.labels.userData = given.userData }
+                if let reference { media.labels.referenceID = reference }
+                media.modifiedAt = now
+            }
+            if changed != nil { return AliyunDocument() }
+        } catch {
+            throw error.code == .conditionFailed ? .duplicatedReference : .core(error)
         }
-        guard let changed else {
-            if let reference { try await library.giveUp(reference, of: found.content) }
-            throw AliyunCallFailure.noVideo
-        }
-        guard let reference else { return AliyunDocument() }
-        if let before, before != reference { try await library.giveUp(before, of: changed) }
-        // Another change of this video may have given it up meanwhile, and other media may have taken it.
-        if try await library.take(reference, for: changed) { return AliyunDocument() }
-        _ = try await library.change(found.content.id) { media in
-            if media.labels.referenceID == reference { media.labels.referenceID = nil }
-        }
-        throw AliyunCallFailure.duplicatedReference
+        throw ApsaraError.noVideo
     }
 
     // MARK: Deleting
 
-    func deleteVideos(_ call: Call) async throws -> AliyunDocument {
+    func deleteVideos(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         var ids = try ids("VideoIds", call, orElse: "VideoIdsExceededMax")
         let references = try self.ids("ReferenceIds", call, orElse: "VideoIdsExceededMax")
-        guard !ids.isEmpty || !references.isEmpty else { throw AliyunCallFailure.missing("VideoIds") }
+        guard !ids.isEmpty || !references.isEmpty else { throw ApsaraError.missing("VideoIds") }
         var missing: [String] = []
         if ids.isEmpty { (ids, missing) = try await resolved(references, call) }
         let several = try await several(ids, .video, call)
         if several.found.isEmpty, several.forbidden.isEmpty, missing.isEmpty, several.missing.count == 1 {
-            throw AliyunCallFailure.noVideo
+            throw ApsaraError.noVideo
         }
-        for found in several.found { try await library.delete(found.content, hasEvent: true) }
+        for found in several.found { try await core(await library.delete(found.content.id, hasEvent: true)) }
         return AliyunDocument([
             ("NonExistVideoIds", Self.texts(several.missing, "VideoId")),
             ("ForbiddenVideoIds", Self.texts(several.forbidden, "VideoId")),
@@ -62,7 +51,7 @@ extension ApsaraActions {
         ])
     }
 
-    func deleteImages(_ call: Call) async throws -> AliyunDocument {
+    func deleteImages(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         _ = try call.parameters.required("DeleteImageType")
         let type = try call.parameters.choice("DeleteImageType", of: ["ImageId", "ImageURL", "VideoId"])
         var ids: [String]
@@ -77,22 +66,22 @@ extension ApsaraActions {
             return AliyunDocument()
         default: ids = try self.ids("ImageIds", call, orElse: "LimitExceeded.ImageIds")
         }
-        guard !ids.isEmpty else { throw AliyunCallFailure.missing(type == "ImageURL" ? "ImageURLs" : "ImageIds") }
+        guard !ids.isEmpty else { throw ApsaraError.missing(type == "ImageURL" ? "ImageURLs" : "ImageIds") }
         let several = try await several(ids, .image, call)
         if several.found.isEmpty {
-            throw several.forbidden.isEmpty ? AliyunCallFailure.noImage : AliyunCallFailure.forbidden
+            throw several.forbidden.isEmpty ? ApsaraError.noImage : .forbidden
         }
-        for found in several.found { try await library.delete(found.content, hasEvent: true) }
+        for found in several.found { try await core(await library.delete(found.content.id, hasEvent: true)) }
         return AliyunDocument([("NonExistImageIds", Self.texts(several.missing, "ImageId"))])
     }
 
-    func deleteParts(_ call: Call) async throws -> AliyunDocument {
+    func deleteParts(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         _ = try call.parameters.required("MediaType")
         _ = try call.parameters.choice("MediaType", of: ["video"])
         let id = try call.parameters.required("MediaId")
         let found = try await media(id, .video, call, orElse: .noVideo)
-        guard try await library.endUploads(of: found.content) > 0 else {
-            throw AliyunCallFailure(
+        guard try await core(await library.endUploads(of: found.content)) > 0 else {
+            throw ApsaraError(
                 400,
                 "InvalidMultipartUpload.NotFound",
                 "There is no unfinished multipart upload of this video."
@@ -103,39 +92,41 @@ extension ApsaraActions {
 
     // MARK: Callbacks
 
-    func setCallback(_ call: Call) async throws -> AliyunDocument {
+    func setCallback(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         let parameters = call.parameters
         let application = try application(of: call)
         guard try parameters.choice("CallbackType", of: ["HTTP", "MNS"]) ?? "HTTP" == "HTTP" else {
-            throw AliyunCallFailure.invalid("CallbackType", "must be HTTP on this server")
+            throw ApsaraError.invalid("CallbackType", "must be HTTP on this server")
         }
         let types = parameters.list("EventTypeList")
         // An empty list turns all events off.
         guard !types.isEmpty else {
-            try await callbacks.set(nil, of: application)
+            try await core(await callbacks.set(nil, of: application))
             return AliyunDocument()
         }
         guard types.allSatisfy({ type in type.utf8.count <= 64 && type.allSatisfy { $0.isASCII && $0.isLetter } })
         else {
-            throw AliyunCallFailure.invalid("EventTypeList", "must be ALL, or types separated by commas")
+            throw ApsaraError.invalid("EventTypeList", "must be ALL, or types separated by commas")
         }
         let url = try parameters.required("CallbackURL")
         guard url.utf8.count <= ApsaraUserData.maximumURL else { throw ApsaraParameters.tooLong("CallbackURL", 256) }
         try reader.check(callbackURL: url, "CallbackURL")
         let isSigned = try parameters.choice("AuthSwitch", of: ["on", "off"]) == "on"
         let key = try parameters.text("AuthKey", atMost: 32) ?? ""
-        if isSigned, key.isEmpty { throw AliyunCallFailure.missing("AuthKey") }
-        try await callbacks.set(
-            ApsaraCallback(url: url, types: types, isSigned: isSigned, key: callbacks.seal(key)),
-            of: application
+        if isSigned, key.isEmpty { throw ApsaraError.missing("AuthKey") }
+        try await core(
+            await callbacks.set(
+                ApsaraCallback(url: url, types: types, isSigned: isSigned, key: callbacks.seal(key)),
+                of: application
+            )
         )
         return AliyunDocument()
     }
 
-    func callback(_ call: Call) async throws -> AliyunDocument {
+    func callback(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         let application = try application(of: call)
         var document = AliyunDocument([("AppId", .text(application))])
-        if let callback = try await callbacks.callback(of: application) {
+        if let callback = try await core(await callbacks.callback(of: application)) {
             document.add("CallbackType", "HTTP")
             document.add("CallbackURL", callback.url)
             document.add("EventTypeList", callback.types.joined(separator: ","))

@@ -11,17 +11,17 @@ internal import VODKit
 extension ApsaraActions {
     // MARK: Refreshing
 
-    func refresh(_ call: Call) async throws -> AliyunDocument {
+    func refresh(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         let found = try await video(call)
         guard let issued = try await uploads.refresh(found.content, by: call.caller) else {
-            throw AliyunCallFailure.noVideo
+            throw ApsaraError.noVideo
         }
         return call.documents.begun(issued)
     }
 
     // MARK: Pulling
 
-    func pull(_ call: Call) async throws -> AliyunDocument {
+    func pull(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         let parameters = call.parameters
         let application = try application(of: call)
         let urls = try parameters.required("UploadURLs").split(separator: ",").map { url in
@@ -30,20 +30,20 @@ extension ApsaraActions {
             return text.contains("://") ? text : text.removingPercentEncoding ?? text
         }
         guard urls.count <= 20 else {
-            throw AliyunCallFailure.invalid("UploadURLs", "must be at most 20 URLs, separated by commas")
+            throw ApsaraError.invalid("UploadURLs", "must be at most 20 URLs, separated by commas")
         }
         let reach = pulls.starter.reach(of: call.caller)
         for url in urls {
             if let problem = pulls.starter.problem(with: url, within: reach) {
-                throw AliyunCallFailure.invalid("UploadURLs", problem)
+                throw ApsaraError.invalid("UploadURLs", problem)
             }
         }
         let metadata = try pullMetadata(parameters)
         var news: [(url: String, new: ApsaraNewUpload)] = []
         for url in urls { news.append((url, try newPull(url, metadata[url], parameters, application))) }
         if let session = try parameters.text("SessionId", atMost: 50) {
-            guard try await pulls.take(session: session, of: application) else {
-                throw AliyunCallFailure(
+            guard try await core(await pulls.take(session: session, of: application)) else {
+                throw ApsaraError(
                     400,
                     "InvalidParameter.SessionIdDuplicated",
                     "There was a request with this `SessionId` in the last ten minutes."
@@ -63,14 +63,14 @@ extension ApsaraActions {
         _ metadata: ApsaraParameters?,
         _ parameters: ApsaraParameters,
         _ application: String
-    ) throws -> ApsaraNewUpload {
+    ) throws(ApsaraError) -> ApsaraNewUpload {
         let path = url.prefix { $0 != "?" && $0 != "#" }
         let name = ApsaraFileName(path: String(path).removingPercentEncoding ?? String(path))
         let own = metadata?["FileExtension"]?.lowercasedASCII()
         guard let suffix = own ?? (path.split(separator: "/").count > 2 ? name.suffix : nil),
             ApsaraFileName.isSuffix(suffix)
         else {
-            throw AliyunCallFailure(
+            throw ApsaraError(
                 400,
                 "InvalidFileName.Extension",
                 "A URL in `UploadURLs` must end in an extension such as .mp4, or its `UploadMetadatas` name one in `FileExtension`."
@@ -83,7 +83,7 @@ extension ApsaraActions {
             suffix: suffix
         )
         new.labels =
-            try metadata.map { (own) throws(AliyunCallFailure) in try reader.labels(own, for: .video) } ?? .init()
+            try metadata.map { (own) throws(ApsaraError) in try reader.labels(own, for: .video) } ?? .init()
         if new.labels.title.isEmpty { new.labels.title = String(new.fileName.prefix(128)) }
         new.labels.templateGroupID = try parameters.text("TemplateGroupId", atMost: 64) ?? new.labels.templateGroupID
         new.labels.storageLocation = try parameters.text("StorageLocation", atMost: 256)
@@ -92,9 +92,9 @@ extension ApsaraActions {
     }
 
     /// By URL.
-    private func pullMetadata(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> [String: ApsaraParameters] {
+    private func pullMetadata(_ parameters: ApsaraParameters) throws(ApsaraError) -> [String: ApsaraParameters] {
         guard let text = parameters["UploadMetadatas"] else { return [:] }
-        let wrong = AliyunCallFailure.invalid("UploadMetadatas", "must be a JSON list of objects with a SourceURL")
+        let wrong = ApsaraError.invalid("UploadMetadatas", "must be a JSON list of objects with a SourceURL")
         let json = Array(text.utf8)
         guard JSONLimits().excess(in: json) == nil,
             case .array(let elements)? = JSONValue(json: json),
@@ -119,24 +119,24 @@ extension ApsaraActions {
         return metadata
     }
 
-    func jobs(_ call: Call) async throws -> AliyunDocument {
+    func jobs(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         var ids = call.parameters.list("JobIds")
         let urls = call.parameters.list("UploadURLs")
-        guard !ids.isEmpty || !urls.isEmpty else { throw AliyunCallFailure.missing("JobIds") }
+        guard !ids.isEmpty || !urls.isEmpty else { throw ApsaraError.missing("JobIds") }
         guard ids.count <= 10, urls.count <= 10 else {
-            throw AliyunCallFailure.invalid(ids.isEmpty ? "UploadURLs" : "JobIds", "must be at most 10")
+            throw ApsaraError.invalid(ids.isEmpty ? "UploadURLs" : "JobIds", "must be at most 10")
         }
         var missing: [String] = []
         if ids.isEmpty {
             for url in urls {
-                let found = try await pulls.jobIDs(for: url.removingPercentEncoding ?? url)
+                let found = try await core(await pulls.jobIDs(for: url.removingPercentEncoding ?? url))
                 if found.isEmpty { missing.append(url) }
                 ids += found
             }
         }
         var infos: [AliyunDocument.Value] = []
         for id in ids {
-            guard let found = try await pulls.job(id), call.caller.owns(found.content.subject),
+            guard let found = try await core(await pulls.job(id)), call.caller.owns(found.content.subject),
                 call.caller.may(call.action, in: found.content.application, at: place)
             else {
                 missing.append(id)

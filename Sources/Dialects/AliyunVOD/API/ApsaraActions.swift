@@ -25,17 +25,17 @@ struct ApsaraActions: Sendable {
         var caller: ApsaraCaller { order.caller }
     }
 
-    /// - Throws: `AliyunCallFailure`; `UploadError`.
-    func perform(_ call: Call) async throws -> AliyunDocument {
+    /// - Throws: `ApsaraError`.
+    func perform(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         // What needs no signature needs no right.
         guard call.action.isAlsoUnsigned || call.caller.mayAnywhere(call.action) else {
-            throw AliyunCallFailure.forbidden
+            throw ApsaraError.forbidden
         }
         guard call.action.scope == .delete else { return try await answer(call) }
-        return try await FreeingWork.$isRunning.withValue(true) { try await answer(call) }
+        return try await FreeingWork.$isRunning.with(true) { () async throws(ApsaraError) in try await answer(call) }
     }
 
-    private func answer(_ call: Call) async throws -> AliyunDocument {
+    private func answer(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         switch call.action {
         case .createUploadVideo, .createUploadImage, .createUploadAttachedMedia:
             var new = try reader.newUpload(call.order)
@@ -65,7 +65,7 @@ struct ApsaraActions: Sendable {
 
     // MARK: What callers name
 
-    func application(of call: Call) throws(AliyunCallFailure) -> String { try reader.application(of: call.order) }
+    func application(of call: Call) throws(ApsaraError) -> String { try reader.application(of: call.order) }
 
     /// Whether a caller may perform an action on media.
     func allows(_ call: Call, _ media: ApsaraMedia) -> Bool {
@@ -80,21 +80,23 @@ struct ApsaraActions: Sendable {
         _ id: String,
         _ kind: ApsaraMedia.Kind,
         _ call: Call,
-        orElse missing: AliyunCallFailure
-    ) async throws -> CodedRecord<ApsaraMedia> {
-        guard let found = try await library.media(id), found.content.kind == kind, allows(call, found.content) else {
+        orElse missing: ApsaraError
+    ) async throws(ApsaraError) -> CodedRecord<ApsaraMedia> {
+        guard let found = try await core(await library.media(id)), found.content.kind == kind,
+            allows(call, found.content)
+        else {
             throw missing
         }
         return found
     }
 
     /// The video that a call names by `VideoId` or `ReferenceId`.
-    func video(_ call: Call) async throws -> CodedRecord<ApsaraMedia> {
+    func video(_ call: Call) async throws(ApsaraError) -> CodedRecord<ApsaraMedia> {
         if let id = call.parameters["VideoId"] {
             return try await media(id, .video, call, orElse: .noVideo)
         }
-        guard let reference = try call.parameters.referenceID() else { throw AliyunCallFailure.missing("VideoId") }
-        guard let id = try await self.id(ofReference: reference, call) else { throw AliyunCallFailure.noVideo }
+        guard let reference = try call.parameters.referenceID() else { throw ApsaraError.missing("VideoId") }
+        guard let id = try await core(await self.id(ofReference: reference, call)) else { throw ApsaraError.noVideo }
         return try await media(id, .video, call, orElse: .noVideo)
     }
 
@@ -111,10 +113,10 @@ struct ApsaraActions: Sendable {
         _ name: String,
         _ call: Call,
         orElse tooMany: String
-    ) throws(AliyunCallFailure) -> [String] {
+    ) throws(ApsaraError) -> [String] {
         let ids = call.parameters.list(name)
         guard ids.count <= 20 else {
-            throw AliyunCallFailure(400, tooMany, "`\(name)` must be at most 20 ids, separated by commas.")
+            throw ApsaraError(400, tooMany, "`\(name)` must be at most 20 ids, separated by commas.")
         }
         return ids
     }
@@ -126,11 +128,11 @@ struct ApsaraActions: Sendable {
         var forbidden: [String] = []
     }
 
-    func several(_ ids: [String], _ kind: ApsaraMedia.Kind?, _ call: Call) async throws -> Several {
+    func several(_ ids: [String], _ kind: ApsaraMedia.Kind?, _ call: Call) async throws(ApsaraError) -> Several {
         var several = Several()
         var seen: Set<String> = []
         for id in ids where seen.insert(id).inserted {
-            guard let found = try await library.media(id), kind == nil || found.content.kind == kind,
+            guard let found = try await core(await library.media(id)), kind == nil || found.content.kind == kind,
                 call.caller.owns(found.content.subject)
             else {
                 several.missing.append(id)
@@ -147,17 +149,17 @@ struct ApsaraActions: Sendable {
 
     // MARK: Reading
 
-    private func info(_ call: Call) async throws -> AliyunDocument {
+    private func info(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         var document = call.documents.video(try await video(call))
         document.add("Snapshots", .named("Snapshot", []))
         return document
     }
 
-    private func infos(_ call: Call) async throws -> AliyunDocument {
+    private func infos(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         var ids = try ids("VideoIds", call, orElse: "VideoIdsExceededMax")
         var missing: [String] = []
         let references = try self.ids("ReferenceIds", call, orElse: "VideoIdsExceededMax")
-        if ids.isEmpty, references.isEmpty { throw AliyunCallFailure.missing("VideoIds") }
+        if ids.isEmpty, references.isEmpty { throw ApsaraError.missing("VideoIds") }
         if ids.isEmpty { (ids, missing) = try await resolved(references, call) }
         let several = try await several(ids, .video, call)
         return AliyunDocument([
@@ -168,10 +170,11 @@ struct ApsaraActions: Sendable {
     }
 
     /// The ids of media with these reference ids, and the reference ids of none.
-    func resolved(_ references: [String], _ call: Call) async throws -> (ids: [String], missing: [String]) {
+    func resolved(_ references: [String], _ call: Call) async throws(ApsaraError) -> (ids: [String], missing: [String])
+    {
         var (ids, missing): ([String], [String]) = ([], [])
         for reference in references {
-            if let id = try await id(ofReference: reference, call) {
+            if let id = try await core(await id(ofReference: reference, call)) {
                 ids.append(id)
             } else {
                 missing.append(reference)
@@ -180,7 +183,7 @@ struct ApsaraActions: Sendable {
         return (ids, missing)
     }
 
-    private func details(_ call: Call) async throws -> AliyunDocument {
+    private func details(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         _ = try call.parameters.required("MediaIds")
         let ids = try ids("MediaIds", call, orElse: "LimitExceeded.MediaIds")
         let type = try call.parameters.choice("MediaType", of: ["video", "image", "attached"]) ?? "video"
@@ -190,8 +193,8 @@ struct ApsaraActions: Sendable {
         for found in several.found {
             var arrived: Int64 = 0
             if found.content.content == nil {
-                for upload in try await library.openUploads(of: found.content) {
-                    arrived = max(arrived, try await library.arrivedBytes(of: upload))
+                for upload in try await core(await library.openUploads(of: found.content)) {
+                    arrived = max(arrived, try await core(await library.arrivedBytes(of: upload)))
                 }
             }
             details.append(.object(call.documents.details(found, arrived: arrived)))
@@ -203,17 +206,17 @@ struct ApsaraActions: Sendable {
         ])
     }
 
-    private func mezzanine(_ call: Call) async throws -> AliyunDocument {
+    private func mezzanine(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         let seconds = try linkLifetime(call)
         let found = try await video(call)
         return AliyunDocument([("Mezzanine", .object(call.documents.mezzanine(found, linkFor: seconds)))])
     }
 
-    private func play(_ call: Call) async throws -> AliyunDocument {
+    private func play(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         let seconds = try linkLifetime(call)
         let found = try await video(call)
         guard found.content.content != nil else {
-            throw AliyunCallFailure(403, "Forbidden.IllegalStatus", "The video has not been uploaded completely.")
+            throw ApsaraError(403, "Forbidden.IllegalStatus", "The video has not been uploaded completely.")
         }
         let formats = call.parameters.list("Formats").map { $0.lowercasedASCII() }
         let types = call.parameters.list("StreamType")
@@ -222,7 +225,7 @@ struct ApsaraActions: Sendable {
         guard formats.isEmpty || formats.contains(found.content.suffix), types.isEmpty || types.contains(type),
             definitions.isEmpty || definitions.contains("OD") || definitions.contains("AUTO")
         else {
-            throw AliyunCallFailure(
+            throw ApsaraError(
                 404,
                 "InvalidVideo.NoneStream",
                 "There is only the original of this video: \(found.content.suffix), \(type), OD."
@@ -231,45 +234,45 @@ struct ApsaraActions: Sendable {
         return call.documents.play(found, linkFor: seconds)
     }
 
-    private func image(_ call: Call) async throws -> AliyunDocument {
+    private func image(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         let seconds = try linkLifetime(call)
         let id = try call.parameters.required("ImageId")
         let found = try await media(id, .image, call, orElse: .noImage)
         return AliyunDocument([("ImageInfo", .object(call.documents.image(found, linkFor: seconds)))])
     }
 
-    private func linkLifetime(_ call: Call) throws(AliyunCallFailure) -> Int64 {
+    private func linkLifetime(_ call: Call) throws(ApsaraError) -> Int64 {
         _ = try call.parameters.choice("OutputType", of: ["oss", "cdn"])
         return try call.parameters.integer("AuthTimeout", in: 1...2_592_000).map { min($0, 604_800) } ?? 3600
     }
 
-    private func search(_ call: Call) async throws -> AliyunDocument {
+    private func search(_ call: Call) async throws(ApsaraError) -> AliyunDocument {
         var query = ApsaraQuery()
         let kinds = ApsaraQuery.Kind.allCases.map(\.rawValue)
         if let type = call.parameters["SearchType"] {
             let wanted = type.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
             guard !wanted.isEmpty, wanted.allSatisfy(kinds.contains) else {
-                throw AliyunCallFailure.invalid("SearchType", "must be \(kinds.joined(separator: ", "))")
+                throw ApsaraError.invalid("SearchType", "must be \(kinds.joined(separator: ", "))")
             }
             query.kinds = Set(wanted.compactMap { ApsaraQuery.Kind(rawValue: $0) })
         }
         do throws(ApsaraMatch.Problem) {
             query.match = try ApsaraMatch(call.parameters["Match"] ?? "")
         } catch {
-            throw AliyunCallFailure.invalid("Match", error.message)
+            throw ApsaraError.invalid("Match", error.message)
         }
         let order = try call.parameters.choice("SortBy", of: ["CreationTime:Desc", "CreationTime:Asc"])
         query.isOldestFirst = order == "CreationTime:Asc"
         query.limit = Int(try call.parameters.integer("PageSize", in: 1...100) ?? 10)
         if let token = call.parameters["ScrollToken"] {
             guard ApsaraMedia.isID(token) else {
-                throw AliyunCallFailure.invalid("ScrollToken", "must be from an earlier answer")
+                throw ApsaraError.invalid("ScrollToken", "must be from an earlier answer")
             }
             query.after = token
         } else {
             query.offset = (Int(try call.parameters.integer("PageNo", in: 1...200) ?? 1) - 1) * query.limit
         }
-        let found = try await library.search(query) { allows(call, $0) }
+        let found = try await core(await library.search(query) { allows(call, $0) })
         var document = AliyunDocument([
             ("MediaList", .list(of: "Media", found.media.map { .object(call.documents.found($0)) })),
             ("Total", .integer(found.count)),
@@ -280,21 +283,21 @@ struct ApsaraActions: Sendable {
 }
 
 extension ApsaraActions: ApsaraService {
-    func perform(_ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer {
+    func perform(_ order: ApsaraOrder, for request: Request) async throws(ApsaraError) -> ApsaraAnswer {
         let documents = try links.documents(for: request, at: place, by: order.caller)
         return .document(try await perform(Call(order: order, documents: documents)))
     }
 
-    func refresh(_ id: String, _ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer {
+    func refresh(_ id: String, _ order: ApsaraOrder, for request: Request) async throws(ApsaraError) -> ApsaraAnswer {
         let call = Call(order: order, documents: try links.documents(for: request, at: place, by: order.caller))
-        guard let found = try await library.media(id), allows(call, found.content),
+        guard let found = try await core(await library.media(id)), allows(call, found.content),
             let issued = try await uploads.refresh(found.content, by: order.caller)
-        else { throw AliyunCallFailure.noMedia }
+        else { throw ApsaraError.noMedia }
         return .document(call.documents.begun(issued))
     }
 
     /// Kept with media that is being uploaded, for `GetUploadDetails`.
-    func report(_ parameters: ApsaraParameters, from address: String) async throws {
+    func report(_ parameters: ApsaraParameters, from address: String) async throws(ApsaraError) {
         guard let id = parameters["VideoId"] ?? parameters["MediaId"] else { return }
         func short(_ name: String) -> String? {
             parameters[name].map { String($0.prefix(64)) }.flatMap { ApsaraParameters.isLegal($0) ? $0 : nil }
@@ -303,26 +306,30 @@ extension ApsaraActions: ApsaraService {
         let sizes = 0...ApsaraUploadReader.largestFile
         let size = parameters["FileSize"].flatMap { Int64($0) }.flatMap { sizes.contains($0) ? $0 : nil }
         let now = library.clock.now.unixSeconds
-        let media = try await library.change(id) { media in
-            guard now < media.openUntil else { return }
-            var progress = media.progress ?? ApsaraMedia.Progress()
-            progress.ratio = ratio ?? progress.ratio
-            if let ratio, let size { progress.uploadedBytes = Int64(ratio * Double(size)) }
-            progress.deviceModel = short("DeviceModel") ?? progress.deviceModel
-            progress.source = short("Source") ?? progress.source
-            progress.address = address
-            media.progress = progress
-        }
+        let media = try await core(
+            await library.change(id) { media in
+                guard now < media.openUntil else { return }
+                var progress = media.progress ?? ApsaraMedia.Progress()
+                progress.ratio = ratio ?? progress.ratio
+                if let ratio, let size { progress.uploadedBytes = Int64(ratio * Double(size)) }
+                progress.deviceModel = short("DeviceModel") ?? progress.deviceModel
+                progress.source = short("Source") ?? progress.source
+                progress.address = address
+                media.progress = progress
+            }
+        )
         if let media, now < media.openUntil, media.content == nil, let checkpoint = ApsaraCheckpoint(parameters) {
-            try await library.keep(checkpoint, of: media)
+            try await core(await library.keep(checkpoint, of: media))
         }
     }
 
     /// For the browser that reported it; `nil` members and other files are left out.
-    func progress(_ parameters: ApsaraParameters) async throws -> AliyunDocument {
+    func progress(_ parameters: ApsaraParameters) async throws(ApsaraError) -> AliyunDocument {
         var found: [AliyunDocument.Value] = []
         for file in try ApsaraCheckpoint.File.list(parameters) {
-            if let checkpoint = try await library.checkpoint(of: file) { found.append(.object(checkpoint.document)) }
+            if let checkpoint = try await core(await library.checkpoint(of: file)) {
+                found.append(.object(checkpoint.document))
+            }
         }
         return AliyunDocument([
             ("UploadProgress", .object(AliyunDocument([("UploadProgressList", .list(of: "UploadProgress", found))])))

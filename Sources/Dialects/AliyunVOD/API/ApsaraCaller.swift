@@ -87,6 +87,16 @@ struct ApsaraCaller: Sendable {
         }
     }
 
+    /// What the caller's nonces may take, so that it keeps others from calling nothing.
+    fileprivate func nonceShares(_ accessKeyID: String, isTimeless: Bool) -> UsedNonces.Shares {
+        let most: Int? = isTimeless ? 1000 : nil
+        return switch identity {
+        case .key(let key): key.actsForAll && !isTimeless ? .all : .key(key.id, most: most)
+        case .session(let grant):
+            .session(accessKeyID, of: grant.upload.subject, from: grant.upload.issuer, most: most)
+        }
+    }
+
     /// The least of the caller's own limit and another one, in bytes.
     func limit(_ wanted: Int64?) -> Int64? {
         let own =
@@ -104,8 +114,8 @@ struct ApsaraAuthentication: Sendable {
     let revoked: RevocationList
     let pairs: KeyPairCache
     private let nonces = UsedNonces()
-    /// Those of calls without a time; a session must not keep others from calling.
-    private let timelessNonces = UsedNonces(perSigner: 1000)
+    /// Those of calls without a time, which are kept as long as a session.
+    private let timelessNonces = UsedNonces()
 
     init(issuer: CredentialIssuer, revoked: RevocationList, pairs: KeyPairCache) {
         self.issuer = issuer
@@ -115,32 +125,39 @@ struct ApsaraAuthentication: Sendable {
 
     /// - Parameters:
     ///   - call: The call.
-    ///   - scopes: Of an API key, one of which it must have.
-    /// - Returns: The caller.
-    /// - Throws: `AliyunCallFailure`; `UploadError` if the state does not respond, `.tooManyRequests` if key or user have sent
-    ///   too many calls.
-    func caller(of call: CloudCall, scopes: [Scope]) async throws -> ApsaraCaller {
+    ///   - action: What it asks for.
+    /// - Returns: The caller, who may perform the action in some application.
+    /// - Throws: `ApsaraError`, `.tooManyRequests` if key or user have sent too many calls.
+    func caller(of call: CloudCall, for action: ApsaraAction) async throws(ApsaraError) -> ApsaraCaller {
         let claim: AliyunCalls.Claim
         do throws(RequestSignatureFailure) {
             claim = try AliyunCalls.claim(call)
         } catch {
-            throw AliyunCallFailure(error, stringToSign: "")
+            throw .refused(AliyunCallFailure(error, stringToSign: ""))
         }
+        // What needs no signature needs no scope and no right.
+        let scopes = action.isAlsoUnsigned ? Scope.allCases : [action.scope]
         let (caller, credentials, noteUse) = try await find(claim, scopes, at: call.time)
         do throws(RequestSignatureFailure) {
             try credentials.verified(by: claim.verify)
         } catch {
-            throw AliyunCallFailure(error, stringToSign: claim.stringToSign)
+            throw .refused(AliyunCallFailure(error, stringToSign: claim.stringToSign))
         }
         noteUse()
         // An app's server acts for all its users.
-        try RequestMeter.identify(key: caller.issuer, subject: caller.sessionEnd == nil ? nil : caller.subject)
-        let used = claim.nonce.expiry == nil ? timelessNonces : nonces
+        let user = caller.sessionEnd == nil ? nil : caller.subject
+        try await core(try RequestMeter.identify(key: caller.issuer, subject: user))
+        // Before the nonce is recorded: sessions for other things take none of that memory.
+        guard action.isAlsoUnsigned || caller.mayAnywhere(action) else { throw ApsaraError.forbidden }
+        let isTimeless = claim.nonce.expiry == nil
+        let used = isTimeless ? timelessNonces : nonces
+        let shares = caller.nonceShares(claim.accessKeyID, isTimeless: isTimeless)
         let end = claim.nonce.expiry ?? caller.sessionEnd?.unixSeconds ?? call.time.unixSeconds
-        switch used.use(claim.nonce.text, of: claim.accessKeyID, until: end, at: call.time.unixSeconds) {
+        let now = call.time.unixSeconds
+        switch used.use(claim.nonce.text, of: claim.accessKeyID, within: shares, until: end, at: now) {
         case .new: return caller
-        case .used: throw AliyunCallFailure.usedNonce
-        case .full: throw AliyunCallFailure.tooManyNonces
+        case .used: throw ApsaraError.refused(.usedNonce)
+        case .full: throw ApsaraError.refused(.tooManyNonces)
         }
     }
 
@@ -148,13 +165,13 @@ struct ApsaraAuthentication: Sendable {
         _ claim: AliyunCalls.Claim,
         _ scopes: [Scope],
         at now: Date
-    ) async throws -> (ApsaraCaller, [SigningCredentials], noteUse: @Sendable () -> Void) {
+    ) async throws(ApsaraError) -> (ApsaraCaller, [SigningCredentials], noteUse: @Sendable () -> Void) {
         guard let token = claim.token, !token.isEmpty else {
             for scope in scopes {
-                guard let found = try await pairs.pairs(claim.accessKeyID, scope) else { continue }
+                guard let found = try await core(await pairs.pairs(claim.accessKeyID, scope)) else { continue }
                 return (ApsaraCaller(identity: .key(found.key)), found.credentials, found.noteUse)
             }
-            throw AliyunCallFailure(
+            throw ApsaraError(
                 404,
                 "InvalidAccessKeyId.NotFound",
                 "The access key is unknown, or is not allowed to call this action."
@@ -164,13 +181,13 @@ struct ApsaraAuthentication: Sendable {
         do throws(CredentialFailure) {
             session = try issuer.open(accessKeyID: claim.accessKeyID, token: token, at: now)
         } catch {
-            throw AliyunCallFailure(error)
+            throw .refused(AliyunCallFailure(error))
         }
         do throws(UploadError) {
             try await revoked.check(session.grant.upload)
         } catch {
-            guard error.code == .unauthenticated else { throw error }
-            throw AliyunCallFailure.expiredToken
+            guard error.code == .unauthenticated else { throw .core(error) }
+            throw ApsaraError.refused(.expiredToken)
         }
         let credentials = SigningCredentials(
             accessKeyID: claim.accessKeyID,
@@ -202,24 +219,4 @@ extension AliyunCallFailure {
             )
         }
     }
-
-    static let forbidden = AliyunCallFailure(
-        403,
-        "Forbidden",
-        "The caller is not allowed to do this: check the scopes and limits of the API key, or the policy of the session."
-    )
-
-    static func invalid(_ name: String, _ rule: String) -> AliyunCallFailure {
-        AliyunCallFailure(400, "InvalidParameter", "`\(name)` \(rule).")
-    }
-
-    static let duplicatedReference = AliyunCallFailure(
-        400,
-        "InvalidReferenceId.Duplicated",
-        "The `ReferenceId` belongs to other media of this application."
-    )
-
-    static let noVideo = AliyunCallFailure(404, "InvalidVideo.NotFound", "There is no video with this id.")
-    static let noImage = AliyunCallFailure(404, "InvalidImage.NotFound", "There is no image with this id.")
-    static let noMedia = AliyunCallFailure(404, "InvalidMedia.NotFound", "There is no media with this id.")
 }

@@ -11,7 +11,7 @@ struct ApsaraParameters: Sendable {
     private let values: ExactNames<String>
 
     /// - Throws: `InvalidParameter` if a name is repeated.
-    init(_ parameters: [(name: String, value: String)]) throws(AliyunCallFailure) {
+    init(_ parameters: [(name: String, value: String)]) throws(ApsaraError) {
         var values = ExactNames<String>()
         for (name, value) in parameters {
             guard values.updateValue(value, forKey: name) == nil else { throw .invalid(name, "must occur once") }
@@ -38,7 +38,7 @@ struct ApsaraParameters: Sendable {
     /// Whether the caller sent it, perhaps empty.
     func has(_ name: String) -> Bool { values[name] != nil }
 
-    func required(_ name: String) throws(AliyunCallFailure) -> String {
+    func required(_ name: String) throws(ApsaraError) -> String {
         guard let value = self[name] else { throw .missing(name) }
         return value
     }
@@ -46,19 +46,19 @@ struct ApsaraParameters: Sendable {
     /// A text of limited length, in Unicode scalars.
     ///
     /// - Throws: `LengthExceededMax`, `IllegalCharacters`.
-    func text(_ name: String, atMost limit: Int) throws(AliyunCallFailure) -> String? {
+    func text(_ name: String, atMost limit: Int) throws(ApsaraError) -> String? {
         guard let text = self[name] else { return nil }
         guard text.unicodeScalars.count <= limit else { throw Self.tooLong(name, limit) }
         guard Self.isLegal(text) else { throw Self.illegal(name) }
         return text
     }
 
-    static func tooLong(_ name: String, _ limit: Int) -> AliyunCallFailure {
-        AliyunCallFailure(400, "LengthExceededMax", "`\(name)` must have at most \(limit) characters.")
+    static func tooLong(_ name: String, _ limit: Int) -> ApsaraError {
+        ApsaraError(400, "LengthExceededMax", "`\(name)` must have at most \(limit) characters.")
     }
 
-    static func illegal(_ name: String) -> AliyunCallFailure {
-        AliyunCallFailure(400, "IllegalCharacters", "`\(name)` must have no control characters.")
+    static func illegal(_ name: String) -> ApsaraError {
+        ApsaraError(400, "IllegalCharacters", "`\(name)` must have no control characters.")
     }
 
     static func isLegal(_ text: String) -> Bool {
@@ -69,7 +69,7 @@ struct ApsaraParameters: Sendable {
     }
 
     /// A whole number.
-    func integer(_ name: String, in range: ClosedRange<Int64>) throws(AliyunCallFailure) -> Int64? {
+    func integer(_ name: String, in range: ClosedRange<Int64>) throws(ApsaraError) -> Int64? {
         guard let text = self[name] else { return nil }
         guard let number = Int64(text), range.contains(number), !text.hasPrefix("+") else {
             throw .invalid(name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
@@ -78,7 +78,7 @@ struct ApsaraParameters: Sendable {
     }
 
     /// A text out of some.
-    func choice(_ name: String, of choices: [String]) throws(AliyunCallFailure) -> String? {
+    func choice(_ name: String, of choices: [String]) throws(ApsaraError) -> String? {
         guard let text = self[name] else { return nil }
         guard choices.contains(text) else {
             throw .invalid(name, "must be \(choices.joined(separator: ", "))")
@@ -95,11 +95,11 @@ struct ApsaraParameters: Sendable {
     /// Tags separated by commas: at most 16 of 32 characters.
     ///
     /// - Throws: `TagsExceededMax`, `LengthExceededMax`, `IllegalCharacters`.
-    func tags() throws(AliyunCallFailure) -> [String]? {
+    func tags() throws(ApsaraError) -> [String]? {
         guard has("Tags") else { return nil }
         let tags = list("Tags")
         guard tags.count <= 16 else {
-            throw AliyunCallFailure(400, "TagsExceededMax", "`Tags` must be at most 16, separated by commas.")
+            throw ApsaraError(400, "TagsExceededMax", "`Tags` must be at most 16, separated by commas.")
         }
         for tag in tags {
             guard tag.unicodeScalars.count <= 32 else { throw Self.tooLong("Tags", 32) }
@@ -109,7 +109,7 @@ struct ApsaraParameters: Sendable {
     }
 
     /// - Throws: `InvalidParameter` unless it is 6 to 64 letters, digits, hyphens and underscores.
-    func referenceID() throws(AliyunCallFailure) -> String? {
+    func referenceID() throws(ApsaraError) -> String? {
         guard let text = self["ReferenceId"] else { return nil }
         guard (6...64).contains(text.utf8.count), AliyunVODSettings.isAppID(text) else {
             throw .invalid("ReferenceId", "must have 6 to 64 letters, digits, hyphens and underscores")

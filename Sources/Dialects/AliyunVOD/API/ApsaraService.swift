@@ -6,17 +6,17 @@ internal import UploadModel
 
 /// What performs actions: this gateway with its own media, or the cloud.
 protocol ApsaraService: Sendable {
-    /// - Throws: `AliyunCallFailure`; `UploadError`.
-    func perform(_ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer
+    /// - Throws: `ApsaraError`.
+    func perform(_ order: ApsaraOrder, for request: Request) async throws(ApsaraError) -> ApsaraAnswer
 
     /// `RefreshUploadVideo`, also for images and attached media.
-    func refresh(_ id: String, _ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer
+    func refresh(_ id: String, _ order: ApsaraOrder, for request: Request) async throws(ApsaraError) -> ApsaraAnswer
 
     /// What an upload SDK reported, without a signature.
-    func report(_ parameters: ApsaraParameters, from address: String) async throws
+    func report(_ parameters: ApsaraParameters, from address: String) async throws(ApsaraError)
 
     /// What was reported of files, without a signature.
-    func progress(_ parameters: ApsaraParameters) async throws -> AliyunDocument
+    func progress(_ parameters: ApsaraParameters) async throws(ApsaraError) -> AliyunDocument
 }
 
 /// An action that an authenticated caller wants.

@@ -15,7 +15,7 @@ struct ApsaraUploadReader: Sendable {
 
     private static let imageTypes: Set<String> = ["png", "jpg", "jpeg", "gif", "heic", "webp"]
 
-    func newUpload(_ order: ApsaraOrder) throws -> ApsaraNewUpload {
+    func newUpload(_ order: ApsaraOrder) throws(ApsaraError) -> ApsaraNewUpload {
         let parameters = order.parameters
         let application = try application(of: order)
         var new: ApsaraNewUpload
@@ -31,11 +31,11 @@ struct ApsaraUploadReader: Sendable {
         return new
     }
 
-    private func video(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> ApsaraNewUpload {
+    private func video(_ parameters: ApsaraParameters) throws(ApsaraError) -> ApsaraNewUpload {
         _ = try parameters.required("Title")
         let name = try fileName(parameters, "FileName", isRequired: true)
         guard let name, let suffix = name.suffix else {
-            throw AliyunCallFailure(
+            throw ApsaraError(
                 400,
                 "InvalidFileName.Extension",
                 "`FileName` must end in an extension of 1 to 16 letters and digits, such as .mp4."
@@ -44,7 +44,7 @@ struct ApsaraUploadReader: Sendable {
         return ApsaraNewUpload(kind: .video, fileName: name.name, suffix: suffix)
     }
 
-    private func image(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> ApsaraNewUpload {
+    private func image(_ parameters: ApsaraParameters) throws(ApsaraError) -> ApsaraNewUpload {
         _ = try parameters.required("ImageType")
         let type = try parameters.choice("ImageType", of: ["default", "cover"])
         let name = try fileName(parameters, "OriginalFileName", isRequired: false)
@@ -59,7 +59,7 @@ struct ApsaraUploadReader: Sendable {
         return ApsaraNewUpload(kind: .image, fileName: name?.name ?? "", suffix: suffix, category: type)
     }
 
-    private func attachedMedia(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> ApsaraNewUpload {
+    private func attachedMedia(_ parameters: ApsaraParameters) throws(ApsaraError) -> ApsaraNewUpload {
         _ = try parameters.required("BusinessType")
         let type = try parameters.choice("BusinessType", of: ["watermark", "subtitle", "material"])
         let name = try fileName(parameters, "FileName", isRequired: false)
@@ -74,7 +74,7 @@ struct ApsaraUploadReader: Sendable {
         _ parameters: ApsaraParameters,
         _ parameter: String,
         isRequired: Bool
-    ) throws(AliyunCallFailure) -> ApsaraFileName? {
+    ) throws(ApsaraError) -> ApsaraFileName? {
         if isRequired { _ = try parameters.required(parameter) }
         return try parameters.text(parameter, atMost: 2048).map { ApsaraFileName(path: $0) }
     }
@@ -83,7 +83,7 @@ struct ApsaraUploadReader: Sendable {
     func labels(
         _ parameters: ApsaraParameters,
         for kind: ApsaraMedia.Kind
-    ) throws(AliyunCallFailure) -> ApsaraMedia.Labels {
+    ) throws(ApsaraError) -> ApsaraMedia.Labels {
         var labels = ApsaraMedia.Labels()
         labels.title = try parameters.text("Title", atMost: 128) ?? ""
         labels.description = try parameters.text("Description", atMost: 1024) ?? ""
@@ -98,7 +98,7 @@ struct ApsaraUploadReader: Sendable {
         return labels
     }
 
-    private func categories(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> [Int64] {
+    private func categories(_ parameters: ApsaraParameters) throws(ApsaraError) -> [Int64] {
         if let one = try parameters.integer("CateId", in: -1...Int64.max) { return [one] }
         let texts = parameters.list("CateIds")
         let numbers = texts.compactMap { Int64($0) }
@@ -108,7 +108,7 @@ struct ApsaraUploadReader: Sendable {
         return numbers
     }
 
-    func userData(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> String? {
+    func userData(_ parameters: ApsaraParameters) throws(ApsaraError) -> String? {
         guard let text = try parameters.text("UserData", atMost: 4096) else { return nil }
         guard let parsed = ApsaraUserData(text) else {
             throw .invalid(
@@ -120,7 +120,7 @@ struct ApsaraUploadReader: Sendable {
         return text
     }
 
-    func check(callbackURL url: String, _ name: String) throws(AliyunCallFailure) {
+    func check(callbackURL url: String, _ name: String) throws(ApsaraError) {
         switch callbackProblem(url) {
         case nil: return
         case .malformed: throw .invalid(name, "must have an absolute http or https URL as its callback")
@@ -134,16 +134,16 @@ struct ApsaraUploadReader: Sendable {
     /// The application that a call names, in which its caller may perform it.
     ///
     /// - Throws: `InvalidAppId.NotFound`, `Forbidden`.
-    func application(of order: ApsaraOrder) throws(AliyunCallFailure) -> String {
+    func application(of order: ApsaraOrder) throws(ApsaraError) -> String {
         let application = order.parameters["AppId"] ?? ApsaraPlace.defaultApplication
         guard place.has(application) else {
-            throw AliyunCallFailure(404, "InvalidAppId.NotFound", "There is no application with this `AppId`.")
+            throw ApsaraError(404, "InvalidAppId.NotFound", "There is no application with this `AppId`.")
         }
         try check(order, in: application)
         return application
     }
 
-    func check(_ order: ApsaraOrder, in application: String) throws(AliyunCallFailure) {
+    func check(_ order: ApsaraOrder, in application: String) throws(ApsaraError) {
         guard order.caller.may(order.action, in: application, at: place) else { throw .forbidden }
     }
 }

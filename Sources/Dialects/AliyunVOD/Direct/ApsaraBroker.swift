@@ -30,17 +30,17 @@ struct ApsaraCloudMedia: Sendable, Equatable, Codable {
 /// The bytes go to the cloud. What was begun here is recorded, so that a caller reaches only the media of its users.
 struct ApsaraBroker: ApsaraService {
     let place: ApsaraPlace
-    /// Performs an action at the cloud.
+    /// Performs an action at the cloud, in the turn of a user.
     let cloud:
         @Sendable (
-            _ action: String, _ parameters: [(name: String, value: String)], _ isXML: Bool
+            _ action: String, _ parameters: [(name: String, value: String)], _ isXML: Bool, _ subject: String?
         ) async throws(CloudForwarder.Failure) -> CloudForwarder.Reply
     let reader: ApsaraUploadReader
     let records: any DialectRecords
     let uploads: UploadService
     let clock: any WallClock
 
-    func perform(_ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer {
+    func perform(_ order: ApsaraOrder, for request: Request) async throws(ApsaraError) -> ApsaraAnswer {
         switch order.action {
         case .createUploadVideo, .createUploadImage, .createUploadAttachedMedia: return try await begin(order)
         case .refreshUploadVideo, .getVideoInfo, .updateVideoInfo, .getMezzanineInfo, .getPlayInfo:
@@ -54,21 +54,21 @@ struct ApsaraBroker: ApsaraService {
             return try await forward(order, onMedia: ["ImageIds", "VideoId"], orElse: .noImage)
         case .uploadMediaByURL, .getURLUploadInfos, .searchMedia, .setMessageCallback, .getMessageCallback:
             // They concern the whole account.
-            guard reachesAll(order) else { throw AliyunCallFailure.forbidden }
+            guard reachesAll(order) else { throw ApsaraError.forbidden }
             return try await forward(order)
         case .reportUploadProgress, .getUploadProgress: return .document(AliyunDocument())
         }
     }
 
-    func refresh(_ id: String, _ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer {
-        guard try await mayReach(id, order) else { throw AliyunCallFailure.noMedia }
+    func refresh(_ id: String, _ order: ApsaraOrder, for request: Request) async throws(ApsaraError) -> ApsaraAnswer {
+        guard try await core(await mayReach(id, order)) else { throw ApsaraError.noMedia }
         return try await forward(order, [(name: "VideoId", value: id)])
     }
 
     /// SDKs report to the cloud themselves.
-    func report(_ parameters: ApsaraParameters, from address: String) async throws {}
+    func report(_ parameters: ApsaraParameters, from address: String) async throws(ApsaraError) {}
 
-    func progress(_ parameters: ApsaraParameters) async throws -> AliyunDocument { AliyunDocument() }
+    func progress(_ parameters: ApsaraParameters) async throws(ApsaraError) -> AliyunDocument { AliyunDocument() }
 
     // MARK: Whose media
 
@@ -95,57 +95,107 @@ struct ApsaraBroker: ApsaraService {
     private func forward(
         _ order: ApsaraOrder,
         onMedia names: [String],
-        orElse missing: AliyunCallFailure
-    ) async throws -> ApsaraAnswer {
+        orElse missing: ApsaraError
+    ) async throws(ApsaraError) -> ApsaraAnswer {
         let ids = names.flatMap { order.parameters.list($0) }
         // Reference ids and URLs also name media, which are not known here.
-        if ids.isEmpty, !reachesAll(order) { throw AliyunCallFailure.missing(names[0]) }
-        for id in ids where try await !mayReach(id, order) { throw missing }
+        if ids.isEmpty, !reachesAll(order) { throw ApsaraError.missing(names[0]) }
+        for id in ids where try await !core(await mayReach(id, order)) { throw missing }
         let others = ["ReferenceId", "ReferenceIds", "ImageURLs"].filter { order.parameters[$0] != nil }
         if let other = others.first, !reachesAll(order), order.action != .updateVideoInfo {
-            throw AliyunCallFailure.invalid(other, "must be left out by a caller with limits")
+            throw ApsaraError.invalid(other, "must be left out by a caller with limits")
         }
         let answer = try await forward(order)
         if case .forwarded(let answer) = answer, answer.status == 200 { await learn(from: answer) }
         return answer
     }
 
-    private func forward(_ order: ApsaraOrder, _ more: [(name: String, value: String)] = []) async throws
+    private func forward(_ order: ApsaraOrder, _ more: [(name: String, value: String)] = []) async throws(ApsaraError)
         -> ApsaraAnswer
     {
-        .forwarded(try await called(order.action, order.parameters.forCloud + more, order.wantsXML))
+        let parameters = try bounded(try await parameters(of: order), of: order)
+        return .forwarded(try await called(order, parameters + more))
+    }
+
+    /// What is passed on, under the account's signature.
+    ///
+    /// - Throws: If a caller with limits names media of others, or whom the cloud is to call back.
+    private func parameters(of order: ApsaraOrder) async throws(ApsaraError) -> [(name: String, value: String)] {
+        let all = order.parameters.forCloud
+        if reachesAll(order) { return all }
+        if let text = order.parameters["UserData"], !ApsaraForwarded.isHarmless(userData: text) {
+            throw ApsaraError.invalid(
+                "UserData",
+                "must be a JSON object with Extend and AccelerateConfig at most, for a caller with limits"
+            )
+        }
+        // It is a bucket of the account, whatever the limits of the caller say.
+        if order.parameters["StorageLocation"] != nil {
+            throw ApsaraError.invalid("StorageLocation", "must be left out by a caller with limits")
+        }
+        if order.action == .createUploadAttachedMedia {
+            for id in order.parameters.list("MediaIds") where try await !core(await mayReach(id, order)) {
+                throw ApsaraError.noMedia
+            }
+        }
+        let names = ApsaraForwarded.names(order.action)
+        return all.filter { names.contains($0.name) }
+    }
+
+    /// The parameters with an `AuthTimeout` that ends with the caller's session or key at the latest.
+    ///
+    /// The vendor signs links for an hour, or for as long as it is told ("GetPlayInfo", "GetMezzanineInfo", "GetImageInfo",
+    /// ApsaraVideo VOD documentation). How long an UploadAuth lasts cannot be chosen.
+    private func bounded(
+        _ parameters: [(name: String, value: String)],
+        of order: ApsaraOrder
+    ) throws(ApsaraError) -> [(name: String, value: String)] {
+        guard [.getPlayInfo, .getMezzanineInfo, .getImageInfo].contains(order.action) else { return parameters }
+        let now = clock.now
+        let name = "AuthTimeout"
+        let wanted = try order.parameters.integer(name, in: 1...2_592_000)
+        let usual = now.addingTimeInterval(Double(wanted ?? 3600))
+        let end = order.caller.lastExpiry(usual, at: now)
+        guard end < usual else { return parameters }
+        let seconds = max(1, Int64(end.timeIntervalSince(now)))
+        return parameters.filter { $0.name != name } + [(name: name, value: String(seconds))]
     }
 
     private func called(
-        _ action: ApsaraAction,
-        _ parameters: [(name: String, value: String)],
-        _ isXML: Bool
-    ) async throws -> CloudForwarder.Reply {
+        _ order: ApsaraOrder,
+        _ parameters: [(name: String, value: String)]
+    ) async throws(ApsaraError) -> CloudForwarder.Reply {
         do throws(CloudForwarder.Failure) {
-            return try await cloud(action.rawValue, parameters, isXML)
+            return try await cloud(
+                order.action.rawValue,
+                parameters,
+                order.wantsXML,
+                order.subject ?? order.caller.subject
+            )
         } catch {
-            throw AliyunCallFailure(error.isRefusal ? 502 : 503, "ServiceUnAvailable", "\(error.message).")
+            throw ApsaraError(error.isRefusal ? 502 : 503, "ServiceUnAvailable", "\(error.message).")
         }
     }
 
     // MARK: Beginning
 
-    private func begin(_ order: ApsaraOrder) async throws -> ApsaraAnswer {
+    private func begin(_ order: ApsaraOrder) async throws(ApsaraError) -> ApsaraAnswer {
         let new = try reader.newUpload(order)
         let subject = order.subject ?? order.caller.subject
         guard order.caller.mayBegin(for: subject, in: new.application, at: place) else {
-            throw AliyunCallFailure.forbidden
+            throw ApsaraError.forbidden
         }
         if let most = order.caller.limit(order.maximumBytes) {
             guard let size = new.size else {
-                throw AliyunCallFailure.invalid("FileSize", "is required where the size is limited")
+                throw ApsaraError.invalid("FileSize", "is required where the size is limited")
             }
-            guard size <= most else { throw AliyunCallFailure.invalid("FileSize", "must be at most \(most)") }
+            guard size <= most else { throw ApsaraError.invalid("FileSize", "must be at most \(most)") }
         }
+        let parameters = try await parameters(of: order)
         let admission = try await admit(new, subject, order.caller)
         let answer: CloudForwarder.Reply
-        do {
-            answer = try await called(order.action, order.parameters.forCloud, order.wantsXML)
+        do throws(ApsaraError) {
+            answer = try await called(order, parameters)
         } catch {
             await withdraw(admission)
             throw error
@@ -161,10 +211,8 @@ struct ApsaraBroker: ApsaraService {
                 announced: new.size
             )
             let now = clock.now
-            _ = try await records.insert(
-                CodedRecord(ApsaraCloudMedia.recordKind, id, media, at: now, until: nil).record,
-                at: now
-            )
+            let record = CodedRecord(ApsaraCloudMedia.recordKind, id, media, at: now, until: nil)
+            _ = try await core(await records.insert(record.record, at: now))
         }
         return .forwarded(answer)
     }
@@ -180,7 +228,7 @@ struct ApsaraBroker: ApsaraService {
         _ new: ApsaraNewUpload,
         _ subject: String?,
         _ caller: ApsaraCaller
-    ) async throws -> ElsewhereAdmission {
+    ) async throws(ApsaraError) -> ElsewhereAdmission {
         var values = ["filename": new.fileName]
         values["filetype"] = MediaTypes.type(ofExtension: new.suffix)
         let upload = NewUpload(dialect: "oss", length: new.size, metadata: UploadMetadata(describing: values))
@@ -191,14 +239,14 @@ struct ApsaraBroker: ApsaraService {
             expiresAt: .distantFuture,
             issuedAt: clock.now
         )
-        do {
+        do throws(UploadError) {
             // A context of its own, so that a hook does not change the cloud's response.
             let own = RequestContext.current.map { RequestContext($0.info, fields: $0.fields) }
-            return try await RequestContext.$current.withValue(own) {
+            return try await RequestContext.$current.with(own) { () async throws(UploadError) in
                 try await uploads.admitElsewhere([upload], under: grant)
             }
-        } catch let error as UploadError {
-            throw AliyunCallFailure(refusal: error) ?? error
+        } catch {
+            throw AliyunCallFailure(refusal: error).map(ApsaraError.refused) ?? .core(error)
         }
     }
 

@@ -16,8 +16,6 @@ struct ApsaraEventDelivery: Sendable {
     /// Milliseconds; longer than an attempt takes.
     private static let claim: Int64 = 15_000
     private static let atOnce = 16
-    /// Other nodes may have left events whose claim has ended.
-    private static let longestPause = Duration.seconds(5)
 
     let events: ApsaraEvents
     let callbacks: ApsaraCallbacks
@@ -26,51 +24,45 @@ struct ApsaraEventDelivery: Sendable {
     let objectURL: @Sendable (_ bucket: String, _ key: String) -> String?
     /// By outcome.
     let counters: CounterTable
+    let failing: FailingRecords
     let report: @Sendable (_ message: String) -> Void
 
     /// Sends until the task is cancelled.
     func run() async {
-        while !Task.isCancelled {
-            let count = events.bell.count
-            var isIdle = true
-            let start = ContinuousClock.now
-            var look = Duration.zero
-            do throws(UploadError) {
-                let claimed = try await events.claim(limit: Self.atOnce, for: Self.claim)
-                look = .now - start
-                isIdle = claimed.isEmpty
-                await withTaskGroup(of: Void.self) { group in
-                    for one in claimed { group.addTask { await send(one) } }
-                }
-            } catch {
-                report(error.message)
-                isIdle = true
-            }
-            try? await Task.sleep(for: Polling.pause(after: look, atLeast: .zero))
-            if isIdle { await events.bell.wait(after: count, timeout: Self.longestPause) }
+        let posting = EventPosting<ApsaraEvents.Claimed>(
+            places: Self.atOnce,
+            bell: events.bell,
+            host: { $0.host },
+            report: { report($0.message) }
+        )
+        await posting.run { (limit, last, running) throws(UploadError) in
+            try await events.look(
+                after: last,
+                limit: limit,
+                of: Self.atOnce,
+                beside: running,
+                for: Self.claim,
+                failing: failing
+            )
+        } send: { (claimed) throws(UploadError) in
+            try await send(claimed)
         }
     }
 
-    private func send(_ claimed: ApsaraEvents.Claimed) async {
+    private func send(_ claimed: ApsaraEvents.Claimed) async throws(UploadError) {
         let event = claimed.record.content
-        let url = event.url ?? claimed.callback.url
-        do {
-            if let problem = await attempt(event, url, claimed.callback) {
-                // The process is stopping: the claim ends by itself.
-                if Task.isCancelled { return }
-                counters["failed"].increment()
-                report(problem)
-                try await events.postpone(claimed, by: Self.pause(after: event.attempts))
-                // Another event of this node may be due before the next look.
-                if event.attempts < 3 { ringLater() }
-            } else {
-                counters["delivered"].increment()
-                try await events.remove(claimed.record.record.key)
-                // The next event of the same media waits for this one.
-                events.bell.ring()
-            }
-        } catch {
-            report(error.message)
+        if let problem = await attempt(event, claimed.url, claimed.callback) {
+            // The process is stopping: the claim ends by itself.
+            if Task.isCancelled { return }
+            counters["failed"].increment()
+            report(problem)
+            try await events.postpone(claimed, by: Self.pause(after: event.attempts))
+            // Another event of this node may be due before the next look.
+            if event.attempts < 3 { ringLater() }
+        } else {
+            counters["delivered"].increment()
+            // Then the next event of the same media is sent.
+            try await events.remove(claimed.record.record.key)
         }
     }
 

@@ -68,6 +68,13 @@ struct ApsaraEvent: Sendable, Equatable, Codable {
     }
 }
 
+extension ApsaraEvent: FoundByTerms {
+    /// That of all events, by the times of their next attempts.
+    static let due = "due"
+
+    func terms(createdAt time: Date) -> [DialectTerm] { [DialectTerm(Self.due, at: dueAt)] }
+}
+
 /// Events for apps' servers, each a record until its receiver has confirmed it.
 ///
 /// Keys begin with the id of the media, followed by the time, so the events of one media stand in their order.
@@ -75,11 +82,14 @@ struct ApsaraEvents: Sendable {
     struct Claimed: Sendable {
         let record: CodedRecord<ApsaraEvent>
         let callback: ApsaraCallback
+        var url: String { record.content.url ?? callback.url }
+        var host: String { Self.host(of: url) }
+
+        static func host(of url: String) -> String { URL(string: url)?.host() ?? url }
     }
 
     /// Seconds for which an event is kept.
     static let retention: TimeInterval = 4 * 86_400
-    private static let page = 100
 
     let records: any DialectRecords
     let callbacks: ApsaraCallbacks
@@ -87,22 +97,21 @@ struct ApsaraEvents: Sendable {
     let bell: EventBell
     let clock: any WallClock
 
-    /// Records an event if the application wants it; a second time it changes nothing.
+    /// The change that records an event, if the application wants it; a second time it changes nothing.
     ///
     /// - Parameters:
     ///   - kind: What has happened.
     ///   - media: The media after it.
     ///   - pull: For `.pulled`.
     ///   - time: When it happened, in Unix milliseconds; `nil` for now. That of content is its own.
-    /// - Returns: The key of the record if this call made it.
+    /// - Returns: The change, to be made together with that of the media.
     /// - Throws: `UploadError`.
-    @discardableResult
-    func record(
+    func recording(
         _ kind: ApsaraEvent.Kind,
         of media: ApsaraMedia,
         pull: ApsaraEvent.Pull? = nil,
         at time: Int64? = nil
-    ) async throws(UploadError) -> String? {
+    ) async throws(UploadError) -> [DialectChange] {
         let now = clock.now
         let userData = media.labels.userData.flatMap { ApsaraUserData($0) }
         let at =
@@ -124,7 +133,7 @@ struct ApsaraEvents: Sendable {
             pull: pull
         )
         guard let callback = try await callbacks.callback(of: media.application), callback.wants(event.type) else {
-            return nil
+            return []
         }
         let record = CodedRecord(
             ApsaraEvent.recordKind,
@@ -133,56 +142,84 @@ struct ApsaraEvents: Sendable {
             at: now,
             until: now.addingTimeInterval(Self.retention)
         )
-        return try await records.insert(record.record, at: now) ? record.record.key : nil
+        return [.insertIfAbsent(record.record, at: now)]
     }
 
     /// Claims events that are due: of each media only the first, so that they arrive in their order, and half of them at
     /// most for one host, so that one that does not answer does not delay the others.
     ///
+    /// Nor does an event that cannot be read delay others.
+    ///
     /// - Parameters:
+    ///   - start: Only events after this place.
     ///   - limit: Maximum number of events.
+    ///   - places: Half of it is for one host.
+    ///   - running: What is being sent to each host.
     ///   - milliseconds: How long the claim lasts; until then no other node sends these events.
+    ///   - failing: What cannot be read.
     /// - Returns: The events.
     /// - Throws: `UploadError`.
-    func claim(limit: Int, for milliseconds: Int64) async throws(UploadError) -> [Claimed] {
-        var claimed: [Claimed] = []
-        var last: String?
-        var lastMedia = ""
-        var hosts: [String: Int] = [:]
+    func look(
+        after start: DialectPlace? = nil,
+        limit: Int,
+        of places: Int,
+        beside running: [String: Int] = [:],
+        for milliseconds: Int64,
+        failing: FailingRecords
+    ) async throws(UploadError) -> ClaimedRecords<Claimed> {
+        var seen: Set<String> = []
+        var hosts = running
         let now = clock.now
-        while true {
-            let page = try await records.records(ApsaraEvent.recordKind, prefix: "", after: last, limit: Self.page)
-            for record in page {
-                last = record.key
-                guard record.expiresAt.map({ now < $0 }) ?? true else { continue }
-                let found = try CodedRecord<ApsaraEvent>(record)
-                let event = found.content
-                guard event.mediaID != lastMedia else { continue }
-                lastMedia = event.mediaID
-                guard event.dueAt <= now.unixMilliseconds else { continue }
-                let callback = try await callbacks.callback(of: event.application)
-                let host = (event.url ?? callback?.url).map { URL(string: $0)?.host() ?? $0 } ?? ""
-                guard hosts[host, default: 0] < max(limit / 2, 1), try await hasHappened(event) else { continue }
-                guard let callback else {
-                    // The application has removed its callback.
-                    try await remove(record.key)
-                    continue
-                }
-                var changed = event
-                changed.dueAt = now.unixMilliseconds + milliseconds
-                changed.attempts += 1
-                let replaced = found.replaced(by: changed, until: record.expiresAt)
-                // If not, another node has claimed it.
-                guard try await records.replace(replaced.record) else { continue }
-                hosts[host, default: 0] += 1
-                claimed.append(Claimed(record: replaced.next, callback: callback))
-                if claimed.count == limit { return claimed }
+        let old = try await records.addTerms(to: ApsaraEvent.recordKind, as: ApsaraEvent.self, failing: failing)
+        var due = try await records.claims(
+            ApsaraEvent.recordKind,
+            ApsaraEvent.due,
+            upTo: now.unixMilliseconds,
+            after: start,
+            limit: limit,
+            failing: failing
+        ) { (record) throws(UploadError) -> Claimed? in
+            guard record.expiresAt.map({ now < $0 }) ?? true else { return nil }
+            let mediaID = try CodedRecord<ApsaraEvent>(record).content.mediaID
+            guard seen.insert(mediaID).inserted, let found = try await first(of: mediaID, at: now),
+                found.content.dueAt <= now.unixMilliseconds
+            else { return nil }
+            let event = found.content
+            let callback = try await callbacks.callback(of: event.application)
+            let host = (event.url ?? callback?.url).map(Claimed.host) ?? ""
+            guard hosts[host, default: 0] < max(places / 2, 1), try await hasHappened(event) else { return nil }
+            guard let callback else {
+                // The application has removed its callback.
+                try await remove(found.record.key)
+                return nil
             }
-            if page.count < Self.page { return claimed }
+            var changed = event
+            changed.dueAt = now.unixMilliseconds + milliseconds
+            changed.attempts += 1
+            let replaced = found.replaced(by: changed, until: found.record.expiresAt)
+            // If not, another node has claimed it.
+            guard try await records.replace(replaced.record) else { return nil }
+            hosts[host, default: 0] += 1
+            return Claimed(record: replaced.next, callback: callback)
+        }
+        due.failure = due.failure ?? old
+        return due
+    }
+
+    /// The event of a media for which the others wait.
+    private func first(of mediaID: String, at now: Date) async throws(UploadError) -> CodedRecord<ApsaraEvent>? {
+        var last: String?
+        while true {
+            let page = try await records.records(ApsaraEvent.recordKind, prefix: mediaID + "/", after: last, limit: 10)
+            for record in page where record.expiresAt.map({ now < $0 }) ?? true {
+                if let found = try? CodedRecord<ApsaraEvent>(record) { return found }
+            }
+            if page.count < 10 { return nil }
+            last = page.last?.key
         }
     }
 
-    /// Whether the change that an event reports is recorded; the event is recorded first.
+    /// Whether the change that an event reports is recorded: a node of an earlier version records the event first.
     private func hasHappened(_ event: ApsaraEvent) async throws(UploadError) -> Bool {
         guard let record = try await records.record(ApsaraMedia.recordKind, event.mediaID) else { return true }
         let media = try CodedRecord<ApsaraMedia>(record).content

@@ -52,8 +52,8 @@ struct ApsaraLibrary: Sendable {
         found = found.filter { $0.key == usual } + found.filter { $0.key != usual }
         var ids: [String] = []
         for record in found {
-            let holder = ReferenceHolder(record)
-            if try await has(holder, reference) { ids.append(holder.id) }
+            let holder = Self.holder(record)
+            if try await has(holder, reference) { ids.append(holder) }
         }
         return ids
     }
@@ -62,9 +62,14 @@ struct ApsaraLibrary: Sendable {
         "\(reference)/\(application)"
     }
 
+    /// The id of the media to which a reference id was given; earlier versions add the time.
+    private static func holder(_ record: DialectRecord) -> String {
+        record.text.split(separator: " ").first.map(String.init) ?? ""
+    }
+
     /// Whether the holder of a reference id is media that is not being deleted and has it.
-    private func has(_ holder: ReferenceHolder, _ reference: String) async throws(UploadError) -> Bool {
-        guard let media = try await record(holder.id)?.content else { return false }
+    private func has(_ holder: String, _ reference: String) async throws(UploadError) -> Bool {
+        guard let media = try await record(holder)?.content else { return false }
         return !media.isDeleted && media.labels.referenceID == reference
     }
 
@@ -72,68 +77,71 @@ struct ApsaraLibrary: Sendable {
 
     /// Records new media.
     ///
-    /// - Returns: `false` if its reference id is taken.
-    func insert(_ media: ApsaraMedia) async throws(UploadError) -> Bool {
+    /// - Parameters:
+    ///   - media: The media.
+    ///   - others: What is recorded with it.
+    /// - Throws: `.conditionFailed` if other media has its reference id; `UploadError`.
+    func insert(_ media: ApsaraMedia, with others: [DialectChange]) async throws(UploadError) {
         let now = clock.now
-        if let reference = media.labels.referenceID, try await !take(reference, for: media) { return false }
-        // Before the media, so that whatever happens next is found.
-        try await open(media.id)
         let record = CodedRecord(ApsaraMedia.recordKind, media.id, media, at: now, until: nil)
-        guard try await records.insert(record.record, at: now) else {
-            throw UploadError(.unavailable, "The id of the media is taken; try again.")
-        }
-        return true
-    }
-
-    /// Whether a reference id is this media's now.
-    ///
-    /// A gateway that died can have left it to media that never got it; such a holder is replaced after a minute.
-    func take(_ reference: String, for media: ApsaraMedia) async throws(UploadError) -> Bool {
-        let now = clock.now
-        let key = Self.referenceKey(reference, of: media.application)
-        let text = ReferenceHolder(id: media.id, since: now.unixSeconds).text
-        let record = DialectRecord(kind: Self.referenceKind, key: key, text: text, createdAt: now)
+        let new = [.insert(record.record, at: now), opening(media.id)] + others
+        var refused: DialectChange?
         while true {
-            if try await records.insert(record, at: now) { return true }
-            guard var found = try await records.record(Self.referenceKind, key) else { continue }
-            let holder = ReferenceHolder(found)
-            let isHolder = holder.id == media.id
-            if try await has(holder, reference) { return isHolder }
-            guard isHolder || now.unixSeconds - holder.since > 60 else { return false }
-            found.text = text
-            if try await records.replace(found) { return true }
+            var taking: DialectChange?
+            if let reference = media.labels.referenceID {
+                taking = try await self.taking(reference, for: media, at: now)
+            }
+            if try await records.apply(new + [taking].compactMap { $0 }) { return }
+            // If not, the reference id was taken or given up meanwhile.
+            if taking == refused { throw UploadError(.unavailable, "The id of the media is taken; try again.") }
+            refused = taking
         }
     }
 
-    func giveUp(_ reference: String, of media: ApsaraMedia) async throws(UploadError) {
+    /// The change that makes a reference id this media's.
+    ///
+    /// - Throws: `.conditionFailed` if other media has it; `UploadError`.
+    private func taking(
+        _ reference: String,
+        for media: ApsaraMedia,
+        at now: Date
+    ) async throws(UploadError) -> DialectChange {
         let key = Self.referenceKey(reference, of: media.application)
-        guard let found = try await records.record(Self.referenceKind, key), ReferenceHolder(found).id == media.id
-        else {
-            return
+        guard var found = try await records.record(Self.referenceKind, key) else {
+            return .insert(DialectRecord(kind: Self.referenceKind, key: key, text: media.id, createdAt: now), at: now)
         }
-        _ = try await records.removeRecord(Self.referenceKind, key)
-        // Another change may have given it back to this media meanwhile.
-        if try await has(ReferenceHolder(found), reference) { _ = try await take(reference, for: media) }
+        let holder = Self.holder(found)
+        // A gateway of an earlier version that died can have left it to media that never got it.
+        if holder != media.id, try await has(holder, reference) {
+            throw UploadError(.conditionFailed, "Other media has this reference id.")
+        }
+        found.text = media.id
+        return .replace(found)
     }
 
-    private func open(_ id: String) async throws(UploadError) {
+    /// The change after which a reference id is no longer this media's.
+    private func givingUp(_ reference: String?, of media: ApsaraMedia) async throws(UploadError) -> [DialectChange] {
+        guard let key = reference.map({ Self.referenceKey($0, of: media.application) }),
+            let found = try await records.record(Self.referenceKind, key), Self.holder(found) == media.id
+        else { return [] }
+        return [.remove(kind: found.kind, key: key, version: found.version)]
+    }
+
+    /// The change that lists media as open.
+    private func opening(_ id: String) -> DialectChange {
         let now = clock.now
-        _ = try await records.insert(DialectRecord(kind: Self.openKind, key: id, text: "{}", createdAt: now), at: now)
+        return .insertIfAbsent(DialectRecord(kind: Self.openKind, key: id, text: "{}", createdAt: now), at: now)
     }
 
     /// Lets content arrive again, for as long as new credentials are valid.
     ///
     /// - Returns: The media; `nil` if it was deleted meanwhile.
     func reopen(_ id: String, until end: Int64) async throws(UploadError) -> ApsaraMedia? {
-        let changed = try await change(id) { media in
+        try await change(id, with: [opening(id)]) { media in
             media.openUntil = max(media.openUntil, end)
             // "Also used to overwrite": the right with which the content came has ended.
             if let content = media.content, content.turn == media.turn { media.turn = (media.turn ?? 0) + 1 }
         }
-        guard let media = changed else { return nil }
-        // Afterwards: a look that has not seen the change yet removes the record.
-        try await open(id)
-        return media
     }
 
     // MARK: Content
@@ -169,21 +177,14 @@ struct ApsaraLibrary: Sendable {
                 turn: found.content.turn
             )
             media.modifiedAt = max(media.modifiedAt, object.createdAt.unixSeconds)
-            // The event comes first: it is delivered only after the media has changed. In the other order, a gateway that
-            // dies between both would lose it.
-            let event = try await events.record(.stored, of: media)
-            let changed = found.replaced(by: media, until: nil)
-            if try await records.replace(changed.record) {
+            var changes = [DialectChange.replace(found.replaced(by: media, until: nil).record)]
+            changes += try await events.recording(.stored, of: media)
+            if found.content.content == nil { changes += discounting(media) }
+            if try await records.apply(changes) {
                 events.bell.ring()
-                // If this fails, it counts until it expires.
-                if found.content.content == nil { try? await discount(media) }
-                return changed.next
+                return found.replaced(by: media, until: nil).next
             }
-            guard let current = try await record(found.content.id), !current.content.isDeleted else {
-                // The event of the deletion is the last one, and may be delivered already.
-                if let event { try await events.remove(event) }
-                return nil
-            }
+            guard let current = try await record(found.content.id), !current.content.isDeleted else { return nil }
             found = current
         }
     }
@@ -192,15 +193,26 @@ struct ApsaraLibrary: Sendable {
     ///
     /// - Parameters:
     ///   - id: The id.
+    ///   - others: What is recorded with the change.
     ///   - change: The change; may be called several times.
     /// - Returns: The changed media; `nil` if there is no media with this id.
-    /// - Throws: `UploadError`.
-    func change(_ id: String, _ change: (inout ApsaraMedia) -> Void) async throws(UploadError) -> ApsaraMedia? {
+    /// - Throws: `.conditionFailed` if other media has its new reference id; `UploadError`.
+    func change(
+        _ id: String,
+        with others: [DialectChange] = [],
+        _ change: (inout ApsaraMedia) -> Void
+    ) async throws(UploadError) -> ApsaraMedia? {
         while let found = try await media(id) {
             var media = found.content
             change(&media)
             guard !found.has(media) else { return media }
-            if try await records.replace(found.replaced(by: media, until: nil).record) { return media }
+            var changes = others + [.replace(found.replaced(by: media, until: nil).record)]
+            let before = found.content.labels.referenceID
+            if let reference = media.labels.referenceID, before.map({ !$0.isExactly(reference) }) ?? true {
+                changes.append(try await taking(reference, for: media, at: clock.now))
+                changes += try await givingUp(before, of: media)
+            }
+            if try await records.apply(changes) { return media }
         }
         return nil
     }
@@ -209,47 +221,47 @@ struct ApsaraLibrary: Sendable {
 
     /// Deletes media with its object, and ends its uploads.
     ///
-    /// A record of the intention comes first: if the gateway dies in between, `finishRemovals` deletes the rest.
+    /// It is marked first: if the gateway dies in between, `finishRemovals` deletes the rest.
     ///
     /// - Parameters:
-    ///   - media: The media.
+    ///   - id: The id.
     ///   - hasEvent: Whether an event reports the deletion.
     /// - Throws: `UploadError`.
-    func delete(_ media: ApsaraMedia, hasEvent: Bool) async throws(UploadError) {
-        let now = clock.now
-        let record = DialectRecord(
-            kind: Self.removalKind,
-            key: media.id,
-            text: hasEvent ? "{}" : "",
-            createdAt: now
-        )
-        _ = try await records.insert(record, at: now)
-        try await remove(media.id, hasEvent: hasEvent)
+    func delete(_ id: String, hasEvent: Bool) async throws(UploadError) {
+        while let found = try await record(id), !found.content.isDeleted {
+            var changes = try await marking(found)
+            if hasEvent { changes += try await events.recording(.deleted, of: found.content) }
+            guard try await records.apply(changes) else { continue }
+            events.bell.ring()
+            break
+        }
+        try await finishRemoval(of: id)
     }
 
-    private func remove(_ id: String, hasEvent: Bool) async throws(UploadError) {
+    /// The changes that mark media as deleted: no caller finds it any more, and `finishRemovals` deletes its content.
+    func marking(_ found: CodedRecord<ApsaraMedia>) async throws(UploadError) -> [DialectChange] {
+        let now = clock.now
+        var media = found.content
+        media.isDeleted = true
+        media.modifiedAt = now.unixSeconds
+        let removal = DialectRecord(kind: Self.removalKind, key: media.id, text: "{}", createdAt: now)
+        return [.replace(found.replaced(by: media, until: nil).record), .insertIfAbsent(removal, at: now)]
+            + (try await givingUp(media.labels.referenceID, of: media))
+    }
+
+    /// Deletes what is left of media that is marked.
+    func finishRemoval(of id: String) async throws(UploadError) {
         // A record with an expiry is what a deletion leaves.
-        while let found = try await record(id), found.record.expiresAt == nil {
-            var current = found
-            if !found.content.isDeleted {
-                var media = found.content
-                media.isDeleted = true
-                media.modifiedAt = clock.now.unixSeconds
-                if hasEvent { try await events.record(.deleted, of: media) }
-                let marked = found.replaced(by: media, until: nil)
-                guard try await records.replace(marked.record) else { continue }
-                current = marked.next
-                events.bell.ring()
-            }
-            let media = current.content
-            if let reference = media.labels.referenceID { try await giveUp(reference, of: media) }
+        while let found = try await record(id), found.content.isDeleted, found.record.expiresAt == nil {
+            let media = found.content
             let expiry = Date(timeIntervalSince1970: Double(media.openUntil))
             try await objects.endRight(media.right, to: [media.name], until: expiry)
             try await endUploads(of: media)
             _ = try await objects.removeObject(media.name)
             // Until the last credentials have ended, bytes can come that must be removed.
             let end = Date(timeIntervalSince1970: Double(max(media.openUntil, media.modifiedAt) + 86_400))
-            _ = try await records.replace(current.replaced(by: media.remains, until: end).record)
+            let remains = DialectChange.replace(found.replaced(by: media.remains, until: end).record)
+            if try await records.apply([remains, .removeIfPresent(kind: Self.removalKind, key: id)]) { return }
         }
         _ = try await records.removeRecord(Self.removalKind, id)
     }
@@ -279,31 +291,38 @@ struct ApsaraLibrary: Sendable {
 
     /// Ends deletions that were interrupted.
     ///
+    /// - Returns: Whether there were any.
     /// - Throws: `UploadError`; the next call continues.
-    func finishRemovals() async throws(UploadError) {
-        _ = try await records.each(Self.removalKind) { (record) throws(UploadError) in
-            try await remove(record.key, hasEvent: !record.text.isEmpty)
+    @discardableResult
+    func finishRemovals(_ failing: FailingRecords = FailingRecords()) async throws(UploadError) -> Bool {
+        try await records.each(Self.removalKind, failing: failing) { (record) throws(UploadError) in
+            // A gateway of an earlier version has recorded only that it wants to delete it, and whether an event tells so.
+            try await delete(record.key, hasEvent: !record.text.isEmpty)
         }
     }
 
     /// Records content that has arrived but is not recorded yet, and removes media without content after its time.
     ///
+    /// - Returns: Whether any media was open.
     /// - Throws: `UploadError`; the next call continues.
-    func lookAtOpen() async throws(UploadError) {
-        _ = try await records.each(Self.openKind) { (record) throws(UploadError) in try await check(record) }
+    @discardableResult
+    func lookAtOpen(_ failing: FailingRecords = FailingRecords()) async throws(UploadError) -> Bool {
+        try await records.each(Self.openKind, failing: failing) { (record) throws(UploadError) in
+            try await check(record)
+        }
     }
 
     private func check(_ open: DialectRecord) async throws(UploadError) {
         let now = clock.now
         guard let found = try await record(open.key) else {
-            // It is about to be recorded, or never was.
+            // A gateway of an earlier version is about to record it, or never did.
             if now.timeIntervalSince(open.createdAt) > 86_400 {
                 _ = try await records.removeRecord(Self.openKind, open.key)
             }
             return
         }
         if found.content.isDeleted {
-            if found.record.expiresAt == nil { try await remove(open.key, hasEvent: false) }
+            if found.record.expiresAt == nil { try await finishRemoval(of: open.key) }
             // What came after the deletion, from a gateway that died before it could remove it.
             _ = try await objects.removeObject(found.content.name)
             if now.unixSeconds >= found.content.openUntil {
@@ -312,20 +331,17 @@ struct ApsaraLibrary: Sendable {
             return
         }
         guard let current = try await settled(found, isCertain: true) else { return }
-        var media = current.content
+        let media = current.content
         guard now.unixSeconds >= media.openUntil else { return }
+        // If a change is refused, new credentials were issued meanwhile.
         if media.content != nil {
-            _ = try await records.removeRecord(Self.openKind, open.key)
-            // New credentials may have been issued meanwhile.
-            if let current = try await record(open.key), current.content.openUntil > now.unixSeconds {
-                try await self.open(open.key)
-            }
-        } else if now.unixSeconds >= media.openUntil + place.uploadSeconds {
-            media.isDeleted = true
-            media.modifiedAt = now.unixSeconds
-            // If not, new credentials were issued meanwhile. The next look removes the rest if this gateway dies.
-            guard try await records.replace(current.replaced(by: media, until: nil).record) else { return }
-            try await remove(open.key, hasEvent: false)
+            _ = try await records.apply([
+                .replace(current.record), .removeIfPresent(kind: Self.openKind, key: open.key),
+            ])
+        } else if now.unixSeconds >= media.openUntil + place.uploadSeconds,
+            try await records.apply(try await marking(current))
+        {
+            try await finishRemoval(of: open.key)
         }
     }
 }
@@ -350,24 +366,4 @@ extension ApsaraLibrary: ObjectOwnership {
             _ = try? await settled(found, isCertain: true)
         }
     }
-}
-
-/// The media to which a reference id was given, and when.
-private struct ReferenceHolder {
-    let id: String
-    /// Unix seconds.
-    let since: Int64
-
-    init(id: String, since: Int64) {
-        self.id = id
-        self.since = since
-    }
-
-    init(_ record: DialectRecord) {
-        let parts = record.text.split(separator: " ")
-        id = parts.first.map(String.init) ?? ""
-        since = parts.last.flatMap { Int64($0) } ?? record.createdAt.unixSeconds
-    }
-
-    var text: String { "\(id) \(since)" }
 }

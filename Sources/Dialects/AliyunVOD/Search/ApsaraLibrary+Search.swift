@@ -51,9 +51,9 @@ extension ApsaraLibrary {
             for record in page {
                 last = record.key
                 if let end, record.key >= end { return found.page(of: query) }
-                let one = try CodedRecord<ApsaraMedia>(record)
-                guard !one.content.isDeleted, query.kinds.contains(one.content.searchKind), isAllowed(one.content),
-                    query.match.holds(for: one)
+                // What cannot be read does not keep others from being found.
+                guard let one = try? CodedRecord<ApsaraMedia>(record), !one.content.isDeleted,
+                    query.kinds.contains(one.content.searchKind), isAllowed(one.content), query.match.holds(for: one)
                 else { continue }
                 found.count += 1
                 if let after = query.after {

@@ -79,12 +79,12 @@ extension ApsaraCheckpoint.File {
     /// The files that `GetUploadProgress` asks for.
     ///
     /// - Returns: None without a client's id, which keeps them from others.
-    static func list(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> [Self] {
+    static func list(_ parameters: ApsaraParameters) throws(ApsaraError) -> [Self] {
         guard let text = parameters["UploadInfoList"], let user = parameters["UserId"],
             let client = parameters["ClientId"]
         else { return [] }
         let json = Array(text.utf8)
-        let wrong = AliyunCallFailure.invalid("UploadInfoList", "must be a JSON list of at most 20 files")
+        let wrong = ApsaraError.invalid("UploadInfoList", "must be a JSON list of at most 20 files")
         guard JSONLimits().excess(in: json) == nil, case .array(let asked)? = JSONValue(json: json), asked.count <= 20,
             JSONNames.areUnique(in: json)
         else { throw wrong }

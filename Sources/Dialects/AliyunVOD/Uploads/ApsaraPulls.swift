@@ -90,10 +90,12 @@ struct ApsaraPulls: Sendable {
     ///   - url: A URL that `PullStarter.problem` accepts.
     ///   - caller: Who called.
     /// - Returns: The job.
-    /// - Throws: `AliyunCallFailure`; `UploadError`.
-    func begin(_ new: ApsaraNewUpload, from url: String, by caller: ApsaraCaller) async throws -> ApsaraPull {
+    /// - Throws: `ApsaraError`.
+    func begin(_ new: ApsaraNewUpload, from url: String, by caller: ApsaraCaller) async throws(ApsaraError)
+        -> ApsaraPull
+    {
         guard let pulls = starter.pulls else {
-            throw AliyunCallFailure(403, "OperationDenied", "Pulling is disabled on this server (pull.enabled).")
+            throw ApsaraError(403, "OperationDenied", "Pulling is disabled on this server (pull.enabled).")
         }
         let media = try await uploads.admitted(new, by: caller)
         var job = ApsaraPull(
@@ -106,33 +108,32 @@ struct ApsaraPulls: Sendable {
         )
         let now = clock.now
         let record = CodedRecord(ApsaraPull.recordKind, job.id, job, at: now, until: nil)
-        guard try await records.insert(record.record, at: now) else {
-            throw UploadError(.unavailable, "The id of the job is taken; try again.")
-        }
         // Before the pull, so that what it brings is found wherever the gateway dies.
-        _ = try await records.insert(
-            DialectRecord(kind: Self.openKind, key: job.id, text: "{}", createdAt: now),
-            at: now
+        try await uploads.record(
+            media,
+            begunBy: caller.user,
+            with: [
+                .insert(record.record, at: now),
+                .insert(DialectRecord(kind: Self.openKind, key: job.id, text: "{}", createdAt: now), at: now),
+                .insert(byURL(job, at: now), at: now),
+            ]
         )
         bell.ring()
-        do {
-            try await uploads.record(media, begunBy: caller.user)
-            try await listByURL(job)
-            var pulled = starter.upload(
-                from: url,
-                within: starter.reach(of: caller),
-                metadata: ["filename": media.fileName]
-            )
-            pulled.object = NewObject(media.name)
+        var pulled = starter.upload(
+            from: url,
+            within: starter.reach(of: caller),
+            metadata: ["filename": media.fileName]
+        )
+        pulled.object = NewObject(media.name)
+        do throws(ApsaraError) {
             let grant = uploads.grant(for: media, by: caller, until: .distantFuture)
-            job.uploadID = try await pulls.begin(pulled, under: grant).id.text
+            job.uploadID = try await core(await pulls.begin(pulled, under: grant).id.text)
         } catch {
-            let message = (error as? UploadError)?.message ?? (error as? AliyunCallFailure)?.message ?? "\(error)"
-            try await finish(record, ApsaraPull.Failure(code: "InternalError", message: message), hasEvent: false)
-            if let error = error as? UploadError, let refusal = AliyunCallFailure(refusal: error) { throw refusal }
+            let failure = ApsaraPull.Failure(code: "InternalError", message: error.message)
+            try await core(await finish(record, failure, hasEvent: false))
             throw error
         }
-        _ = try await records.replace(record.replaced(by: job, until: nil).record)
+        _ = try await core(await records.replace(record.replaced(by: job, until: nil).record))
         return job
     }
 
@@ -148,16 +149,15 @@ struct ApsaraPulls: Sendable {
         return try await records.records(Self.urlKind, prefix: prefix, after: nil, limit: 100).map(\.text)
     }
 
-    private func listByURL(_ job: ApsaraPull) async throws(UploadError) {
-        let now = clock.now
-        let record = DialectRecord(
+    /// The record that lists a job by its URL.
+    private func byURL(_ job: ApsaraPull, at now: Date) -> DialectRecord {
+        DialectRecord(
             kind: Self.urlKind,
             key: Self.urlPrefix(job.url) + job.id,
             text: job.id,
             createdAt: now,
             expiresAt: now.addingTimeInterval(Self.retention)
         )
-        _ = try await records.insert(record, at: now)
     }
 
     /// Keys are limited in length, URLs are not.
@@ -171,8 +171,8 @@ struct ApsaraPulls: Sendable {
     ///
     /// - Returns: Whether any job was open.
     /// - Throws: `UploadError`; the next call continues.
-    func finishAll() async throws(UploadError) -> Bool {
-        try await records.each(Self.openKind) { (record) throws(UploadError) in
+    func finishAll(_ failing: FailingRecords = FailingRecords()) async throws(UploadError) -> Bool {
+        try await records.each(Self.openKind, failing: failing) { (record) throws(UploadError) in
             if let found = try await job(record.key) {
                 try await check(found)
             } else {
@@ -183,7 +183,7 @@ struct ApsaraPulls: Sendable {
 
     private func check(_ found: CodedRecord<ApsaraPull>) async throws(UploadError) {
         let job = found.content
-        // The gateway died before it recorded the event of the end.
+        // A gateway of an earlier version died before it recorded the event of the end.
         if job.finishedAt != nil { return try await finish(found, job.failure) }
         let id = job.uploadID.flatMap { UploadID($0) }
         if let id, try await uploads.uploads.state(of: id) == .open {
@@ -228,24 +228,33 @@ struct ApsaraPulls: Sendable {
     ) async throws(UploadError) {
         let now = clock.now
         var job = found.content
-        let media = try await library.record(job.mediaID)?.content
         job.finishedAt = job.finishedAt ?? now.unixSeconds
         job.failure = failure
-        job.size = media?.content?.size
         let end = now.addingTimeInterval(Self.retention)
-        // If not, another node was faster, or the upload was recorded meanwhile: the next check ends it.
-        guard try await records.replace(found.replaced(by: job, until: end).record) else { return }
-        if let media, hasEvent {
-            let pull = ApsaraEvent.Pull(jobID: job.id, url: job.url, failure: failure)
-            // With the time of the first call, so that another one records the same event.
-            let end = max((job.finishedAt ?? 0) * 1000, media.content?.storedAt ?? 0)
-            try await library.events.record(.pulled, of: media, pull: pull, at: end)
-            library.events.bell.ring()
+        while true {
+            let media = try await library.record(job.mediaID)
+            // The content may have arrived after the deletion and after the last check of open media.
+            if let media, media.content.isDeleted { _ = try await library.objects.removeObject(media.content.name) }
+            job.size = media?.content.content?.size
+            var changes = [
+                DialectChange.replace(found.replaced(by: job, until: end).record),
+                .removeIfPresent(kind: Self.openKind, key: job.id),
+            ]
+            if let media, hasEvent {
+                let pull = ApsaraEvent.Pull(jobID: job.id, url: job.url, failure: failure)
+                let at = max((job.finishedAt ?? 0) * 1000, media.content.content?.storedAt ?? 0)
+                changes += try await library.events.recording(.pulled, of: media.content, pull: pull, at: at)
+            }
+            // Media whose content never arrived does not exist.
+            let isRemoved = failure != nil && media?.content.isDeleted == false
+            if let media, isRemoved { changes += try await library.marking(media) }
+            if try await records.apply(changes) {
+                library.events.bell.ring()
+                if isRemoved { try await library.finishRemoval(of: job.mediaID) }
+                return
+            }
+            // Another node was faster, or the upload was recorded meanwhile: the next check ends it.
+            guard try await self.job(job.id)?.record.version == found.record.version else { return }
         }
-        // Media whose content never arrived does not exist.
-        if let media, failure != nil, !media.isDeleted { try await library.delete(media, hasEvent: false) }
-        // The content may have arrived after the deletion and after the last check of open media.
-        if let media, media.isDeleted { _ = try await library.objects.removeObject(media.name) }
-        _ = try await records.removeRecord(Self.openKind, found.record.key)
     }
 }

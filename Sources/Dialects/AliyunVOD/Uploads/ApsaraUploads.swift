@@ -41,8 +41,8 @@ struct ApsaraUploads: Sendable {
 
     /// Begins the upload of new media.
     ///
-    /// - Throws: `AliyunCallFailure`; `UploadError` if the state does not respond.
-    func begin(_ new: ApsaraNewUpload, by caller: ApsaraCaller) async throws -> Issued {
+    /// - Throws: `ApsaraError`.
+    func begin(_ new: ApsaraNewUpload, by caller: ApsaraCaller) async throws(ApsaraError) -> Issued {
         let media = try await admitted(new, by: caller)
         // Before the record: nothing is left of a grant that is too long.
         let issued = try issue(media, by: caller)
@@ -51,7 +51,7 @@ struct ApsaraUploads: Sendable {
     }
 
     /// New media that limits and quotas allow, not recorded yet.
-    func admitted(_ new: ApsaraNewUpload, by caller: ApsaraCaller) async throws -> ApsaraMedia {
+    func admitted(_ new: ApsaraNewUpload, by caller: ApsaraCaller) async throws(ApsaraError) -> ApsaraMedia {
         let now = clock.now
         let id = ApsaraMedia.newID(at: now)
         let media = ApsaraMedia(
@@ -72,11 +72,11 @@ struct ApsaraUploads: Sendable {
             openUntil: now.unixSeconds + place.authSeconds + ApsaraPlace.grace
         )
         guard caller.mayBegin(for: media.subject, in: media.application, at: place) else {
-            throw AliyunCallFailure.forbidden
+            throw ApsaraError.forbidden
         }
         try await admit(media, by: caller)
-        if try await library.objects.bucket(place.bucket) == nil {
-            _ = try await library.objects.createBucket(place.bucket)
+        if try await core(await library.objects.bucket(place.bucket)) == nil {
+            _ = try await core(await library.objects.createBucket(place.bucket))
         }
         return media
     }
@@ -84,38 +84,44 @@ struct ApsaraUploads: Sendable {
     /// - Parameters:
     ///   - media: The new media.
     ///   - user: The app user who calls, and may have a bounded number of media without content.
-    /// - Throws: `AliyunCallFailure`; `UploadError`.
-    func record(_ media: ApsaraMedia, begunBy user: String? = nil) async throws {
-        if user != nil { try await library.count(media) }
-        guard try await library.insert(media) else {
-            try? await library.discount(media)
-            throw AliyunCallFailure.duplicatedReference
+    ///   - others: What is recorded with it.
+    /// - Throws: `ApsaraError`.
+    func record(
+        _ media: ApsaraMedia,
+        begunBy user: String?,
+        with others: [DialectChange] = []
+    ) async throws(ApsaraError) {
+        let counting = user == nil ? [] : try await library.counting(media)
+        do throws(UploadError) {
+            try await library.insert(media, with: counting + others)
+        } catch {
+            throw error.code == .conditionFailed ? .duplicatedReference : .core(error)
         }
     }
 
     /// New credentials for media: its object and its uploads stay the same.
     ///
     /// - Returns: `nil` if it was deleted.
-    func refresh(_ media: ApsaraMedia, by caller: ApsaraCaller) async throws -> Issued? {
+    func refresh(_ media: ApsaraMedia, by caller: ApsaraCaller) async throws(ApsaraError) -> Issued? {
         try await admit(media, by: caller)
         let end = clock.now.unixSeconds + place.authSeconds + ApsaraPlace.grace
-        guard let current = try await library.reopen(media.id, until: end) else { return nil }
+        guard let current = try await core(await library.reopen(media.id, until: end)) else { return nil }
         return try issue(current, by: caller)
     }
 
     /// Checks limits and quotas before a byte is sent.
-    private func admit(_ media: ApsaraMedia, by caller: ApsaraCaller) async throws {
+    private func admit(_ media: ApsaraMedia, by caller: ApsaraCaller) async throws(ApsaraError) {
         var values = ["filename": media.fileName.isEmpty ? "\(media.id).\(media.suffix)" : media.fileName]
         values["filetype"] = MediaTypes.type(ofExtension: media.suffix)
         let new = NewUpload(dialect: "oss", length: media.announced, metadata: UploadMetadata(describing: values))
         do throws(UploadError) {
             try await uploads.checkAdmission(of: new, under: grant(for: media, by: caller, until: .distantFuture))
         } catch {
-            throw AliyunCallFailure(refusal: error) ?? error
+            throw AliyunCallFailure(refusal: error).map(ApsaraError.refused) ?? .core(error)
         }
     }
 
-    private func issue(_ media: ApsaraMedia, by caller: ApsaraCaller) throws(AliyunCallFailure) -> Issued {
+    private func issue(_ media: ApsaraMedia, by caller: ApsaraCaller) throws(ApsaraError) -> Issued {
         let now = clock.now
         let end = caller.lastExpiry(now.addingTimeInterval(Double(place.authSeconds)), at: now)
         let grant = ObjectGrant(
@@ -155,19 +161,5 @@ struct ApsaraUploads: Sendable {
             metadata: metadata,
             issuedAt: clock.now
         )
-    }
-}
-
-extension AliyunCallFailure {
-    /// What the core's refusal of an upload means to the caller; `nil` for an error of the server.
-    init?(refusal error: UploadError) {
-        switch error.code {
-        case .tooLarge: self = .invalid("FileSize", "is too large: \(error.message)")
-        case .contentTypeRefused: self = .invalid("FileName", "has a type that is not allowed: \(error.message)")
-        case .quotaExceeded: self.init(403, "OperationDenied", error.message)
-        case .forbidden, .rejected: self.init(403, "Forbidden", error.message)
-        case .tooManyRequests: self.init(400, "Throttling.User", error.message)
-        default: return nil
-        }
     }
 }

@@ -14,7 +14,7 @@ package protocol CallbackSender: Sendable {
     ///   - message: The callback message.
     ///   - url: A URL that was accepted by `problem(with:)`.
     /// - Returns: The response, whatever its status.
-    /// - Throws: `.timedOut`, `.unreachable`, `.noResponse`, `.tooLarge`.
+    /// - Throws: `.busy`, `.timedOut`, `.unreachable`, `.noResponse`, `.tooLarge`.
     func send(_ message: CallbackMessage, to url: String) async throws(CallbackFailure) -> CallbackResponse
 
     /// Reports the outcome of a callback, over all its URLs; `nil` means success.
@@ -37,6 +37,8 @@ package struct CallbackMessage: Sendable, Equatable {
     package let content: [UInt8]
     /// Further header fields.
     package var fields: [Field] = []
+    /// The user whose request waits for the response; users have turns.
+    package var subject: String?
 
     package struct Field: Sendable, Equatable {
         package let name: String
@@ -85,6 +87,8 @@ package struct CallbackResponse: Sendable, Equatable {
 
 /// Why a callback failed.
 package enum CallbackFailure: Error, Sendable, Equatable {
+    /// Too many others of the same user, or of all, are under way.
+    case busy
     case timedOut
     /// No connection.
     case unreachable
@@ -99,6 +103,7 @@ package enum CallbackFailure: Error, Sendable, Equatable {
     /// documentation).
     package var message: String {
         switch self {
+        case .busy: "Error status : -1. Too many callbacks are under way."
         case .timedOut: "Error status : -1. The server of the callbackUrl did not respond within 5 seconds."
         case .unreachable: "Error status : -1. The server of the callbackUrl cannot be reached, please check it."
         case .noResponse(let reason): "Error status : -1. The server of the callbackUrl did not respond: \(reason)."

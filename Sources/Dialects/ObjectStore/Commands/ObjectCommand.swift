@@ -92,6 +92,9 @@ package struct ObjectWrite: Sendable, Equatable {
         case .createMultipartUpload:
             headers = try S3ObjectHeaders(request)
             checksum = try ObjectChecksum.ofNewMultipartUpload(request)
+            // Asked before the parts are sent; where it is to hold until the end, the completion says so, too
+            // ("InitiateMultipartUpload", "CompleteMultipartUpload", OSS documentation).
+            condition = forbidsOverwrite ? .isAbsent : nil
         case .uploadPartCopy: algorithm = try Self.algorithm(request)
         case .completeMultipartUpload:
             condition = try request.writeCondition()
@@ -108,7 +111,7 @@ package struct ObjectWrite: Sendable, Equatable {
         guard let text = request[directive] else { return false }
         let profile = request.vendor.profile
         guard let replaces = profile.directives[profile.hasCase ? text : text.uppercasedASCII()] else {
-            throw .argument("x-amz-" + directive, text, "The directive must be COPY or REPLACE.")
+            throw .argument(profile.fields.prefix + directive, text, "The directive must be COPY or REPLACE.")
         }
         return replaces
     }

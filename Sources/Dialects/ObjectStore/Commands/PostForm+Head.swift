@@ -11,6 +11,7 @@ extension PostForm {
     ///
     ///     Content-Type: image/png      Content-Type: image/png
     ///     acl: private                 x-amz-acl: private
+    ///     If-None-Match: *             If-None-Match: *, as a field of the form or of the request
     ///     comment: two CR LF lines     left out: it has no effect
     ///     Content-Type: image/ 0x01    InvalidArgument
     ///
@@ -27,6 +28,9 @@ extension PostForm {
     ) throws(ObjectError) -> RequestHead {
         var described = HTTPFields()
         for field in fields {
+            if let name = otherTags(field.name.lowercasedASCII()) {
+                throw .argument(field.name, nil, "The tags of a form are in its field '\(name)'.")
+            }
             let alias = aliases.first { $0.field == field.name.lowercasedASCII() }?.header
             guard alias != nil || hasEffect(field.name.lowercasedASCII()) else { continue }
             guard let name = FieldName(alias ?? field.name) else {
@@ -39,12 +43,12 @@ extension PostForm {
             // White space around a value is not part of it (RFC 9110 §5.5).
             described.append(name, field.value.trimmingWhitespace())
         }
-        // S3 forms have tags in a field with another name.
-        if vendor == .aws { described["x-amz-tagging"] = nil }
         if vendor == .aliyun, let type = described["x-oss-content-type"] { described["Content-Type"] = type }
         if !described.contains("Content-Type"), let fileType, policy.allows(contentType: fileType) {
             described["Content-Type"] = fileType
         }
+        // A condition holds wherever the client states it, as a form field or as a header field of the request.
+        for name in Self.conditions { for value in request.fields.all(name) { described.append(name, value) } }
         var head = request
         head.fields = described
         // No part of the policy is about the query. Else it could add fields, as that of a presigned URL does.
@@ -65,9 +69,23 @@ extension PostForm {
         vendor == .aliyun ? [] : [("acl", vendor.profile.fields.prefix + "acl")]
     }
 
+    /// The field that has the tags, for one that other forms or other requests have them in; `nil` for each other field.
+    ///
+    /// The vendors leave such a field out, and the object is without the tags by which a rule deletes it or a right is given.
+    private func otherTags(_ name: String) -> String? {
+        switch (vendor, name) {
+        case (.aws, "x-amz-tagging"): "tagging"
+        case (.tencent, "tagging") where self["x-cos-tagging"] != nil: "x-cos-tagging"
+        case (.aliyun, "tagging"): "x-oss-tagging"
+        default: nil
+        }
+    }
+
     /// Whether a field, with its name in lower case, describes the object as the header field of the same name does.
     private func hasEffect(_ name: String) -> Bool {
         name.hasPrefix(vendor.profile.fields.prefix) || name.hasPrefix("content-")
-            || ["cache-control", "expires"].contains(name)
+            || ["cache-control", "expires"].contains(name) || FieldName(name).map(Self.conditions.contains) ?? false
     }
+
+    private static let conditions: [FieldName] = ["If-Match", "If-None-Match"]
 }

@@ -96,8 +96,10 @@ package struct RequestReader: Sendable {
         return vendor.profile.hasCase ? tags : tags.lowercasedASCII()
     }
 
-    /// Whether an existing object must not be replaced, in the form that OSS and COS use.
-    var forbidsOverwrite: Bool { self["forbid-overwrite"]?.lowercasedASCII() == "true" }
+    /// Whether an existing object must not be replaced, in the form that OSS and COS use; of several fields, one is enough.
+    var forbidsOverwrite: Bool {
+        own.contains { $0.name.isExactly("forbid-overwrite") && $0.value.lowercasedASCII() == "true" }
+    }
 
     /// `If-None-Match`, or the vendor's equivalent.
     private var noneMatch: String? {

@@ -16,12 +16,15 @@ package struct CompletedPart: Sendable, Equatable {
     package struct Expectation: Sendable, Equatable {
         /// Includes the number of parts if it is a composite checksum.
         package let checksum: ObjectChecksum.Declared?
+        /// Whether the checksum is one of the parts (`x-amz-checksum-type`).
+        package let isComposite: Bool?
         /// Bytes.
         package let size: Int64?
 
         /// - Throws: `InvalidRequest`, `InvalidArgument`.
         init(_ request: RequestReader) throws(ObjectError) {
             checksum = try ObjectChecksum.declared(request)
+            isComposite = try ObjectChecksum.isComposite(request)
             let text = request["mp-object-size"]
             size = text.flatMap { ObjectParameters.number($0) }.map { Int64($0) }
             guard text == nil || size != nil else {
@@ -35,13 +38,18 @@ package struct CompletedPart: Sendable, Equatable {
         ///   - checksum: Checksum of the object; `nil` if unknown.
         ///   - parts: Number of parts.
         ///   - size: Object size in bytes.
-        /// - Throws: `BadDigest`; `InvalidRequest` for a wrong size, or a checksum type other than the upload's.
+        /// - Throws: `BadDigest`, also for a checksum of another kind than the upload's; `InvalidRequest` for a wrong
+        ///   size, or another algorithm.
         package func check(_ checksum: ObjectChecksum?, parts: Int, size: Int64) throws(ObjectError) {
             if let expected = self.size, expected != size {
                 throw ObjectError(
                     .invalidRequest,
                     "The provided 'x-amz-mp-object-size' header value \(expected) does not match what was computed: \(size)"
                 )
+            }
+            // Uploads for which no checksum was asked have one of all bytes, in S3.
+            if let isComposite, isComposite != checksum?.isComposite ?? false {
+                throw ObjectError(.badDigest, "The upload was begun with another checksum type.")
             }
             guard let expected = self.checksum else { return }
             guard let checksum, checksum.algorithm == expected.algorithm else {

@@ -66,9 +66,9 @@ extension ObjectChecksum {
     /// - Throws: `InvalidRequest` for an unknown algorithm, or a type it does not support ("Full object and composite
     ///   checksum types for multipart uploads").
     static func ofNewMultipartUpload(_ request: RequestReader) throws(ObjectError) -> ObjectChecksum? {
-        let type = request["checksum-type"]?.uppercasedASCII()
+        let isComposite = try isComposite(request)
         guard let name = request["checksum-algorithm"] else {
-            guard type == nil else {
+            guard isComposite == nil else {
                 throw ObjectError(
                     .invalidRequest,
                     "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header."
@@ -77,15 +77,27 @@ extension ObjectChecksum {
             return nil
         }
         guard let algorithm = Algorithm(s3Name: name) else { throw .unknownChecksum }
-        switch type {
+        switch isComposite {
         case nil: return ObjectChecksum(algorithm, isComposite: algorithm != .crc64nvme)
-        case "COMPOSITE" where algorithm != .crc64nvme: return ObjectChecksum(algorithm, isComposite: true)
-        case "FULL_OBJECT" where algorithm.isCyclic: return ObjectChecksum(algorithm)
-        case "COMPOSITE", "FULL_OBJECT":
+        case true? where algorithm != .crc64nvme: return ObjectChecksum(algorithm, isComposite: true)
+        case false? where algorithm.isCyclic: return ObjectChecksum(algorithm)
+        case let isComposite?:
+            let type = isComposite ? "COMPOSITE" : "FULL_OBJECT"
             throw ObjectError(
                 .invalidRequest,
-                "The \(type ?? "") checksum type cannot be used with the \(algorithm.rawValue) checksum algorithm."
+                "The \(type) checksum type cannot be used with the \(algorithm.rawValue) checksum algorithm."
             )
+        }
+    }
+
+    /// Whether a request asks for a checksum of the parts or of all bytes; `nil` if it does not say.
+    ///
+    /// - Throws: `InvalidArgument`.
+    static func isComposite(_ request: RequestReader) throws(ObjectError) -> Bool? {
+        switch request["checksum-type"]?.uppercasedASCII() {
+        case nil: return nil
+        case "COMPOSITE": return true
+        case "FULL_OBJECT": return false
         case let other:
             throw .argument("x-amz-checksum-type", other, "Value for x-amz-checksum-type header is invalid.")
         }

@@ -46,7 +46,7 @@ extension ObjectStoreHandler {
         var response = Response(200, ["ETag": object.quotedTag(call.vendor)])
         response.fields["x-amz-next-append-position"] = String(object.offset)
         call.vendor.report(crc64: object.attributes?.crc64, in: &response.fields)
-        response.trace.uploadID = object.id.text
+        response.trace.note(upload: object.id.text, isMedia: true)
         return response
     }
 

@@ -113,12 +113,13 @@ extension ObjectStoreHandler {
     func response(_ callback: UploadCallback?, of stored: StoredObject, with response: Response) async -> Response {
         guard let callback, let callbacks else { return response }
         let image = callback.template.asksForImage ? await image(stored) : nil
-        let message = CallbackMessage(
+        var message = CallbackMessage(
             id: "msg_" + stored.upload.id.text,
             host: callback.host,
             contentType: callback.template.format.rawValue,
             content: callback.content(of: stored.subject, CallbackFacts(stored.upload, image))
         )
+        message.subject = stored.upload.subject
         var response = response
         var failure: CallbackFailure?
         for url in callback.urls {

@@ -58,14 +58,8 @@ extension ObjectStoreHandler {
             form.vendor
         )
         var headers = try S3ObjectHeaders(described)
-        // In an S3 form, tags are an XML document.
-        if form.vendor == .aws {
-            headers.tags =
-                try form["tagging"].map { (text) throws(ObjectError) in
-                    try ObjectTagging.tags(document: Array(text.utf8))
-                }
-                ?? [:]
-        }
+        // In a form of S3, and in this field of one of COS, tags are an XML document.
+        if let text = form["tagging"] { headers.tags = try ObjectTagging.tags(document: Array(text.utf8)) }
         try caller.check(
             ObjectAccess(.postObject, bucket: bucket, key: key, contentType: headers.contentType)
         )
@@ -80,12 +74,14 @@ extension ObjectStoreHandler {
             try DeclaredContent(described, .object),
             otherwise: form.vendor.profile.usualChecksum
         )
-        let condition: ObjectCondition? = described.forbidsOverwrite ? .isAbsent : nil
+        let condition = try described.writeCondition()
         let object: Upload
         do throws(ObjectError) {
             object = try await store(name, headers, content, condition, under: grant, for: form.vendor)
         } catch {
-            throw Self.refusal(error, under: grant, condition, for: form.vendor)
+            let refusal = Self.refusal(error, under: grant, condition, for: form.vendor)
+            guard refusal.code == .preconditionFailed, described.forbidsOverwrite else { throw refusal }
+            throw ObjectError(form.vendor.profile.errors.forbiddenOverwrite)
         }
         let response = Self.response(
             form,
@@ -189,7 +185,7 @@ extension ObjectStoreHandler {
         var response = Response(204, ["ETag": object.quotedTag(form.vendor), "Location": location])
         form.vendor.report(md5: object.attributes?.entityTag, in: &response.fields)
         form.vendor.report(crc64: object.attributes?.crc64, in: &response.fields)
-        response.trace.uploadID = object.id.text
+        response.trace.note(upload: object.id.text, isMedia: true)
         if redirects, let target = form["success_action_redirect"] ?? form["redirect"],
             let url = redirection(target, form, name, object)
         {

@@ -18,7 +18,7 @@ extension ObjectStoreHandler {
         call.vendor.report(md5: object.attributes?.entityTag, in: &response.fields)
         call.vendor.report(crc64: object.attributes?.crc64, in: &response.fields)
         object.attributes?.checksum?.add(to: &response.fields, parts: nil)
-        response.trace.uploadID = object.id.text
+        response.trace.note(upload: object.id.text, isMedia: true)
         return await self.response(call.callback, of: StoredObject(name, object, call), with: response)
     }
 
@@ -117,7 +117,7 @@ extension ObjectStoreHandler {
         }
         let content = content
         response.content = try await core { () async throws(UploadError) in try await content(blob, range, isHead) }
-        response.trace.uploadID = media.id.text
+        response.trace.note(upload: media.id.text, isMedia: true)
         return response
     }
 

@@ -12,6 +12,10 @@ extension ObjectStoreHandler {
     func create(_ name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
         let (headers, checksum) = (call.command.write.headers, call.command.write.checksum)
         let grant = call.grant
+        if let condition = call.command.write.condition {
+            let object = try await core { () async throws(UploadError) in try await service.object(name) }
+            guard condition.holds(for: object) else { throw ObjectError(.preconditionFailed) }
+        }
         let admission = try await admit(name)
         let upload = try await core { () async throws(UploadError) in
             try await uploads.begin(
@@ -169,7 +173,7 @@ extension ObjectStoreHandler {
         )
         if call.vendor.profile.reportsTagOfWhole { response.fields["ETag"] = object.quotedTag(call.vendor) }
         call.vendor.report(crc64: object.attributes?.crc64, in: &response.fields)
-        response.trace.uploadID = upload.id.text
+        response.trace.note(upload: object.id.text, isMedia: object.isMedia)
         return await self.response(call.callback, of: StoredObject(name, object, call), with: response)
     }
 

@@ -88,9 +88,17 @@ package struct ObjectStoreHandler: RequestHandler {
             response = refusal.response(to: request.head, requestID: request.id, for: error.vendor ?? vendor)
         }
         response.trace.route = name
+        response.trace.dialect = vendor.dialect
         if let bucket, request.head.fields.contains("Origin"), request.head.method != .options {
             await rules(of: bucket)?.decorate(&response.fields, for: request.head)
         }
+        return response
+    }
+
+    /// The response to a request that is refused before it is handled, in the form of its vendor's client.
+    package func refuse(_ error: UploadError, _ request: Request) -> Response {
+        var response = ObjectError(error, about: .object).response(to: request)
+        response.trace.dialect = Vendor(of: request.head).dialect
         return response
     }
 
@@ -244,6 +252,17 @@ package struct ObjectStoreHandler: RequestHandler {
 
     /// The owner of everything.
     static let owner = ObjectOwner(id: "sluice", name: "sluice")
+}
+
+extension Vendor {
+    /// What its clients speak, for logs.
+    fileprivate var dialect: Response.Trace.Dialect {
+        switch self {
+        case .aws: .s3
+        case .aliyun: .oss
+        case .tencent: .cos
+        }
+    }
 }
 
 extension ObjectOperation {

@@ -10,6 +10,8 @@ struct FieldTable: Sendable {
         case executed
         /// Takes effect with one of these values, compared case-insensitively if `anyCase`.
         case only(Set<String>, otherwise: Refusal, anyCase: Bool = false)
+        /// Takes effect with `true` and none with `false`, in any case; with anything else nobody knows what is meant.
+        case boolean
         /// The account that must own the bucket.
         case account
         /// Ignored, because the client cannot notice a difference: hints, retries, who pays.
@@ -88,6 +90,10 @@ struct FieldTable: Sendable {
         case .executed, .ignored: break
         case .only(let values, let refusal, let anyCase):
             guard values.contains(anyCase ? value.lowercasedASCII() : value) else { throw refusal.error(name) }
+        case .boolean:
+            guard ["true", "false"].contains(value.lowercasedASCII()) else {
+                throw .argument(name, value, "The value of \(name) must be true or false.")
+            }
         case .account:
             guard value.utf8.count == 12, ObjectParameters.number(value) != nil else {
                 throw ObjectError(.invalidBucketOwner)
@@ -173,7 +179,7 @@ extension FieldTable {
             "callback": .executed, "callback-var": .executed, "content-type": .executed, "copy-source": .executed,
             "copy-source-if-match": .executed, "copy-source-if-modified-since": .executed,
             "copy-source-if-none-match": .executed, "copy-source-if-unmodified-since": .executed,
-            "copy-source-range": .executed, "forbid-overwrite": .executed, "metadata-directive": .executed,
+            "copy-source-range": .executed, "forbid-overwrite": .boolean, "metadata-directive": .executed,
             "range-behavior": .executed, "tagging": .executed, "tagging-directive": .executed,
             "acl": .only(ownerOnly, otherwise: acl), "object-acl": .only(ownerOnly, otherwise: acl),
             "storage-class": .only(["standard"], otherwise: storageClass, anyCase: true),
@@ -204,7 +210,7 @@ extension FieldTable {
             // Properties of the object and conditions on it.
             "copy-source": .executed, "copy-source-if-match": .executed, "copy-source-if-modified-since": .executed,
             "copy-source-if-none-match": .executed, "copy-source-if-unmodified-since": .executed,
-            "copy-source-range": .executed, "forbid-overwrite": .executed, "metadata-directive": .executed,
+            "copy-source-range": .executed, "forbid-overwrite": .boolean, "metadata-directive": .executed,
             "tagging": .executed, "tagging-directive": .executed,
             "acl": .only(ownerOnly, otherwise: acl),
             "storage-class": .only(["standard"], otherwise: storageClass, anyCase: true),

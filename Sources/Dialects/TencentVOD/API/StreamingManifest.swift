@@ -94,7 +94,7 @@ extension VODParameters {
     ///
     /// - Returns: The files of the playlist.
     /// - Throws: `MissingParameter`, `InvalidParameterValue…`, `UnknownParameter`.
-    mutating func streamingManifest() throws(TencentCallFailure) -> StreamingManifest {
+    mutating func streamingManifest() throws(VODError) -> StreamingManifest {
         let type = try text("ManifestType", atMost: 64) ?? "m3u8"
         guard type.lowercasedASCII() == "m3u8" else {
             throw wrong("ManifestType", "must be m3u8: other manifests are not read by this server")

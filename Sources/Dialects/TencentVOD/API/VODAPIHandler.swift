@@ -24,7 +24,7 @@ struct VODAPIHandler: CloudAPI {
     /// By call and code.
     let calls: CounterTable
     /// Tells the operator why a call could not be served.
-    let report: @Sendable (_ call: String, _ error: any Error) -> Void
+    let report: @Sendable (_ call: String, _ message: String) -> Void
     let clock: any WallClock
 
     func isMeant(by call: CloudCall) -> Bool {
@@ -38,40 +38,29 @@ struct VODAPIHandler: CloudAPI {
         let name = action?.rawValue ?? "other"
         var response: Response
         var code = "0"
-        do {
+        do throws(VODError) {
             response = try await self.response(to: call, named, action, request)
-        } catch let failure as TencentCallFailure {
-            code = failure.code
-            response = TencentCalls.response(failure, requestID: call.id)
-        } catch let failure as VODFailure {
-            let failure = TencentCallFailure(failure)
-            code = failure.code
-            response = TencentCalls.response(failure, requestID: call.id)
-        } catch let error as UploadError where error.isTooManyRequests {
-            response = refuse(error, call)
-            code = response.trace.errorCode ?? ""
         } catch {
-            report(name, error)
-            code = "InternalError"
-            response = TencentCalls.response(
-                TencentCallFailure(code, "The server cannot do this now; try again."),
-                requestID: call.id
-            )
+            if error.callFailure == nil { report(name, error.message) }
+            response = self.response(to: error, call)
+            code = response.trace.errorCode ?? ""
         }
         // Codes end in the name of a parameter, of which there are many.
         calls[name, String(code.prefix { $0 != "." })].increment()
         response.fields["Cache-Control"] = "no-store"
-        if code != "0" { response.trace.errorCode = code }
+        response.trace.dialect = .tencent
         return response
     }
 
-    func refuse(_ error: UploadError, _ call: CloudCall) -> Response {
+    func refuse(_ error: UploadError, _ call: CloudCall) -> Response { response(to: .core(error), call) }
+
+    private func response(to error: VODError, _ call: CloudCall) -> Response {
         let failure =
-            VODFailure(refusal: error).map(TencentCallFailure.init)
-            ?? TencentCallFailure("InternalError", "The server cannot do this now; try again.")
+            error.callFailure ?? TencentCallFailure("InternalError", "The server cannot do this now; try again.")
         var response = TencentCalls.response(failure, requestID: call.id)
-        if case .tooManyRequests(let refusal) = error.code { response.fields["Retry-After"] = refusal.retryAfter }
+        if let wait = error.retryAfter { response.fields["Retry-After"] = wait }
         response.fields["Cache-Control"] = "no-store"
+        response.trace.dialect = .tencent
         response.trace.errorCode = failure.code
         return response
     }
@@ -81,18 +70,20 @@ struct VODAPIHandler: CloudAPI {
         _ named: String,
         _ action: VODActions.Action?,
         _ request: Request
-    ) async throws -> Response {
-        if let problem = call.problem { throw TencentCallFailure("InvalidParameter", problem) }
+    ) async throws(VODError) -> Response {
+        if let problem = call.problem { throw VODError("InvalidParameter", problem) }
         let isInHeader = TencentCalls.isSignedInHeader(call.head)
         // First, so that a changed call does not use up the nonce of the right one.
-        if !isInHeader { try TencentCalls.checkMeaning(of: call) }
+        if !isInHeader {
+            do throws(TencentCallFailure) { try TencentCalls.checkMeaning(of: call) } catch { throw .call(error) }
+        }
         let caller = try await caller(call, action)
         guard let action else {
-            throw TencentCallFailure("InvalidAction", "The action `\(named.prefix(64))` is not served by this server.")
+            throw VODError("InvalidAction", "The action `\(named.prefix(64))` is not served by this server.")
         }
         let version = isInHeader ? call.head.fields["X-TC-Version"] : call.parameter("Version")
         guard version == Self.version else {
-            throw TencentCallFailure("NoSuchVersion", "The version must be \(Self.version).")
+            throw VODError("NoSuchVersion", "The version must be \(Self.version).")
         }
         var parameters =
             isInHeader && call.head.method == .post
@@ -114,16 +105,16 @@ struct VODAPIHandler: CloudAPI {
     ///   - call: The call.
     ///   - action: Decides the scope that an API key needs; `nil` for one that is not served.
     /// - Returns: The caller.
-    /// - Throws: `TencentCallFailure`; `UploadError` if the state does not respond.
-    private func caller(_ call: CloudCall, _ action: VODActions.Action?) async throws -> VODCaller {
+    /// - Throws: `VODError`.
+    private func caller(_ call: CloudCall, _ action: VODActions.Action?) async throws(VODError) -> VODCaller {
         let claim: TencentCalls.Claim
         do throws(RequestSignatureFailure) {
             claim = try TencentCalls.claim(call, service: Self.service)
         } catch {
-            throw TencentCallFailure(error, service: Self.service)
+            throw .call(TencentCallFailure(error, service: Self.service))
         }
         guard claim.token == nil else {
-            throw TencentCallFailure(
+            throw VODError(
                 "AuthFailure.TokenFailure",
                 "Temporary credentials cannot call this API; use the pair of an API key."
             )
@@ -132,19 +123,21 @@ struct VODAPIHandler: CloudAPI {
         var noteUse: @Sendable () -> Void = {}
         var secrets = own.filter { $0.secretID.isExactly(claim.secretID) }.map(\.secretKey)
         if secrets.isEmpty {
-            guard let found = try await pairs(claim.secretID, action?.scope ?? .mint) else {
-                throw TencentCallFailure.unknownKey
+            guard let found = try await core(await pairs(claim.secretID, action?.scope ?? .mint)) else {
+                throw VODError.call(.unknownKey)
             }
             (caller.key, secrets, noteUse) = found
         }
         caller.secretKey = try Self.verified(claim, by: secrets)
         noteUse()
-        try RequestMeter.identify(key: caller.key?.id, subject: nil)
+        try await core(try RequestMeter.identify(key: caller.key?.id, subject: nil))
         if let nonce = claim.nonce {
-            switch nonces.use(nonce.text, of: claim.secretID, until: nonce.expiry, at: call.time.unixSeconds) {
+            let shares = caller.key.map { $0.actsForAll ? .all : UsedNonces.Shares.key($0.id) } ?? .all
+            let now = call.time.unixSeconds
+            switch nonces.use(nonce.text, of: claim.secretID, within: shares, until: nonce.expiry, at: now) {
             case .new: break
-            case .used: throw TencentCallFailure.usedNonce
-            case .full: throw TencentCallFailure.tooManyNonces
+            case .used: throw VODError.call(.usedNonce)
+            case .full: throw VODError.call(.tooManyNonces)
             }
         }
         return caller
@@ -153,7 +146,7 @@ struct VODAPIHandler: CloudAPI {
     private static func verified(
         _ claim: TencentCalls.Claim,
         by secrets: [String]
-    ) throws(TencentCallFailure) -> String {
+    ) throws(VODError) -> String {
         var last = RequestSignatureFailure.wrongSignature
         for secret in secrets {
             do throws(RequestSignatureFailure) {
@@ -163,7 +156,7 @@ struct VODAPIHandler: CloudAPI {
                 last = error
             }
         }
-        throw TencentCallFailure(last, service: service)
+        throw .call(TencentCallFailure(last, service: service))
     }
 }
 

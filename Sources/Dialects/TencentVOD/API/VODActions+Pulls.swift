@@ -13,7 +13,7 @@ extension VODActions {
         _ caller: VODCaller,
         _ application: Int64?,
         _ requestID: String
-    ) async throws -> Response {
+    ) async throws(VODError) -> Response {
         guard let url = try parameters.text("MediaUrl", atMost: 8192) else { throw VODParameters.missing("MediaUrl") }
         // Sluice's own pair may do everything.
         let reach = caller.key.map(pulls.starter.reach) ?? .allowedRanges
@@ -67,13 +67,13 @@ extension VODActions {
         _ caller: VODCaller,
         _ application: Int64,
         _ context: Context
-    ) async throws -> Response {
+    ) async throws(VODError) -> Response {
         guard let id = try parameters.text("TaskId", atMost: 128) else { throw VODParameters.missing("TaskId") }
         try parameters.finish()
-        guard let found = try await pulls.task(id, of: application),
+        guard let found = try await core(await pulls.task(id, of: application)),
             caller.limits.allows(subject: found.task.content.owner.subject)
         else {
-            throw TencentCallFailure("ResourceNotFound", "There is no task with this `TaskId` in this application.")
+            throw VODError("ResourceNotFound", "There is no task with this `TaskId` in this application.")
         }
         return documents.task(found.task, found.media, for: context.request, context.requestID)
     }

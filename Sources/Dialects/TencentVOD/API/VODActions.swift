@@ -68,7 +68,7 @@ struct VODActions: Sendable {
         _ parameters: inout VODParameters,
         by caller: VODCaller,
         in context: Context
-    ) async throws -> Response {
+    ) async throws(VODError) -> Response {
         // As in signatures.
         let named = try parameters.integer("SubAppId", in: 0...Int64.max).flatMap { $0 == 0 ? nil : $0 }
         let application = named ?? uploads.place.appID
@@ -79,7 +79,7 @@ struct VODActions: Sendable {
             )
         }
         guard !action.isOfApplication || uploads.place.allows(caller.limits, application) else {
-            throw TencentCallFailure("UnauthorizedOperation", "The key may not act for this application (SubAppId).")
+            throw VODError("UnauthorizedOperation", "The key may not act for this application (SubAppId).")
         }
         let id = context.requestID
         switch action {
@@ -105,9 +105,9 @@ struct VODActions: Sendable {
         _ caller: VODCaller,
         _ application: Int64?,
         _ requestID: String
-    ) async throws -> Response {
+    ) async throws(VODError) -> Response {
         guard isServed else {
-            throw VODFailure(.notServed, "this server has no object endpoint (object.listen), so it takes no uploads")
+            throw VODError(.notServed, "this server has no object endpoint (object.listen), so it takes no uploads")
         }
         guard let type = try parameters.text("MediaType", atMost: 512) else { throw VODParameters.missing("MediaType") }
         guard VODNewFile.isType(type) else {
@@ -133,13 +133,15 @@ struct VODActions: Sendable {
             region: nil,
             by: signer(caller, signed)
         )
-        return VODDocuments.application(applied, requestID)
+        var response = VODDocuments.application(applied, requestID)
+        response.trace.mediaID = applied.session.mediaID
+        return response
     }
 
     /// Refuses uploads of a key that is limited to several users: calls name no user, so no user could commit them.
-    static func checkUser(of caller: VODCaller) throws(TencentCallFailure) {
+    static func checkUser(of caller: VODCaller) throws(VODError) {
         guard caller.limits.allows(subject: caller.limits.onlySubject) else {
-            throw TencentCallFailure(
+            throw VODError(
                 "UnauthorizedOperation",
                 "The key is limited to several users, and this call names none; use a key of one user, or without such limits."
             )
@@ -150,7 +152,7 @@ struct VODActions: Sendable {
     func labels(
         _ parameters: inout VODParameters,
         of application: Int64?
-    ) throws(TencentCallFailure) -> TencentUploadSignature.Parameters {
+    ) throws(VODError) -> TencentUploadSignature.Parameters {
         let region = try parameters.text("StorageRegion", atMost: 64)
         guard region.map(SignatureRequest.isRegion) ?? true else {
             throw parameters.wrong("StorageRegion", "must be a region such as ap-guangzhou")
@@ -179,10 +181,10 @@ struct VODActions: Sendable {
     }
 
     /// The time after which the vendor deletes media.
-    func refuseExpiry(_ parameters: inout VODParameters) throws(TencentCallFailure) {
+    func refuseExpiry(_ parameters: inout VODParameters) throws(VODError) {
         // In the year 9999 it means never.
         guard let end = try parameters.time("ExpireTime"), end.unixSeconds < 253_370_764_800 else { return }
-        throw TencentCallFailure(
+        throw VODError(
             "UnsupportedOperation",
             "This server does not delete media by itself: leave out `ExpireTime`."
         )
@@ -193,13 +195,15 @@ struct VODActions: Sendable {
         _ caller: VODCaller,
         _ application: Int64?,
         _ context: Context
-    ) async throws -> Response {
+    ) async throws(VODError) -> Response {
         guard let sessionKey = try parameters.text("VodSessionKey") else {
             throw VODParameters.missing("VodSessionKey")
         }
         try parameters.finish()
         let committed = try await uploads.commit(sessionKey, by: signer(caller, signed(in: application)))
-        return documents.commitment(committed.media, for: context.request, context.requestID)
+        var response = documents.commitment(committed.media, for: context.request, context.requestID)
+        response.note(committed.media)
+        return response
     }
 
     func signer(_ caller: VODCaller, _ parameters: TencentUploadSignature.Parameters) -> VODSigner {
@@ -226,7 +230,7 @@ struct VODActions: Sendable {
         _ caller: VODCaller,
         _ application: Int64,
         _ context: Context
-    ) async throws -> Response {
+    ) async throws(VODError) -> Response {
         let ids = try parameters.texts("FileIds", atMost: 20, of: 64)
         guard !ids.isEmpty else { throw VODParameters.missing("FileIds") }
         let filters = Set(try parameters.texts("Filters", atMost: 50))
@@ -234,15 +238,17 @@ struct VODActions: Sendable {
         var found: [CodedRecord<VODMedia>] = []
         var missing: [String] = []
         for id in ids {
-            if let media = try await library.media(id, of: application), caller.maySee(media.content),
-                let current = try await library.settled(media, telling: events)
+            if let media = try await core(await library.media(id, of: application)), caller.maySee(media.content),
+                let current = try await core(await library.settled(media, telling: events))
             {
                 found.append(current)
             } else {
                 missing.append(id)
             }
         }
-        return documents.media(found, missing: missing, filters, for: context.request, context.requestID)
+        var response = documents.media(found, missing: missing, filters, for: context.request, context.requestID)
+        if ids.count == 1, let only = found.first?.content { response.note(only) }
+        return response
     }
 
     private func search(
@@ -250,11 +256,11 @@ struct VODActions: Sendable {
         _ caller: VODCaller,
         _ application: Int64,
         _ context: Context
-    ) async throws -> Response {
+    ) async throws(VODError) -> Response {
         let query = try VODQuery(&parameters)
         let filters = Set(try parameters.texts("Filters", atMost: 50))
         try parameters.finish()
-        let found = try await library.search(application, query, where: caller.maySee)
+        let found = try await core(await library.search(application, query, under: caller.limits))
         return documents.found(found, filters, for: context.request, context.requestID)
     }
 
@@ -263,14 +269,18 @@ struct VODActions: Sendable {
         _ caller: VODCaller,
         _ application: Int64,
         _ requestID: String
-    ) async throws -> Response {
+    ) async throws(VODError) -> Response {
         let id = try Self.fileID(&parameters)
         let edit = try VODEdit(&parameters, at: uploads.clock.now)
         try refuseExpiry(&parameters)
         try parameters.finish()
-        let changed = try await library.change(id, of: application, where: caller.maySee) { try edit.apply(to: &$0) }
+        let changed = try await library.change(id, of: application, where: caller.maySee) { (media) throws(VODError) in
+            try edit.apply(to: &media)
+        }
         guard changed != nil else { throw Self.noMedia }
-        return VODDocuments.nothing(requestID)
+        var response = VODDocuments.nothing(requestID)
+        response.trace.mediaID = id
+        return response
     }
 
     private func delete(
@@ -278,25 +288,38 @@ struct VODActions: Sendable {
         _ caller: VODCaller,
         _ application: Int64,
         _ requestID: String
-    ) async throws -> Response {
+    ) async throws(VODError) -> Response {
         let id = try Self.fileID(&parameters)
         guard !parameters.has("DeleteParts") else {
-            throw TencentCallFailure(
+            throw VODError(
                 "UnsupportedOperation",
                 "Parts of media cannot be deleted: leave out `DeleteParts`."
             )
         }
         try parameters.finish()
-        guard try await library.delete(id, of: application, where: caller.maySee) else { throw Self.noMedia }
-        return VODDocuments.nothing(requestID)
+        let isDeleted: Bool
+        do throws(UploadError) {
+            isDeleted = try await library.delete(id, of: application, where: caller.maySee)
+        } catch {
+            throw Self.refusal(ofDeletion: error)
+        }
+        guard isDeleted else { throw Self.noMedia }
+        var response = VODDocuments.nothing(requestID)
+        response.trace.mediaID = id
+        return response
     }
 
-    private static func fileID(_ parameters: inout VODParameters) throws(TencentCallFailure) -> String {
+    static func refusal(ofDeletion error: UploadError) -> VODError {
+        // The app keeps it.
+        error.code == .rejected ? VODError("UnauthorizedOperation", error.message) : .core(error)
+    }
+
+    private static func fileID(_ parameters: inout VODParameters) throws(VODError) -> String {
         guard let id = try parameters.text("FileId", atMost: 64) else { throw VODParameters.missing("FileId") }
         return id
     }
 
-    private static let noMedia = TencentCallFailure(
+    private static let noMedia = VODError(
         "ResourceNotFound.FileNotExist",
         "There is no media with this `FileId` in this application."
     )
@@ -305,7 +328,7 @@ struct VODActions: Sendable {
         _ parameters: inout VODParameters,
         _ caller: VODCaller,
         _ requestID: String
-    ) throws -> Response {
+    ) throws(VODError) -> Response {
         let name = try parameters.text("Name")
         let offset = try parameters.integer("Offset", in: 0...Int64.max) ?? 0
         let limit = try parameters.integer("Limit", in: 1...200) ?? 200
@@ -324,7 +347,7 @@ struct VODActions: Sendable {
         _ caller: VODCaller,
         _ application: Int64,
         _ context: Context
-    ) async throws -> Response {
+    ) async throws(VODError) -> Response {
         parameters.drop(["ExtInfo"])
         try parameters.finish()
         try checkEvents()
@@ -332,11 +355,13 @@ struct VODActions: Sendable {
         while true {
             let count = events.bell.count
             let start = ContinuousClock.now
-            let claimed = try await events.claim(
-                of: application,
-                limit: 16,
-                for: VODEvents.confirmation,
-                where: caller.maySee
+            let claimed = try await core(
+                await events.claim(
+                    of: application,
+                    limit: 16,
+                    for: VODEvents.confirmation,
+                    where: caller.maySee
+                )
             )
             if !claimed.isEmpty || .now >= end {
                 return documents.events(claimed, for: context.request, context.requestID)
@@ -352,7 +377,7 @@ struct VODActions: Sendable {
         _ caller: VODCaller,
         _ application: Int64,
         _ requestID: String
-    ) async throws -> Response {
+    ) async throws(VODError) -> Response {
         let handles = try parameters.texts("EventHandles", atMost: 16)
         parameters.drop(["ExtInfo"])
         try parameters.finish()
@@ -360,7 +385,7 @@ struct VODActions: Sendable {
         try checkEvents()
         var refused = false
         for handle in handles
-        where try await !events.confirm(handle, of: application, where: caller.maySee) { refused = true }
+        where try await !core(await events.confirm(handle, of: application, where: caller.maySee)) { refused = true }
         guard !refused else {
             throw parameters.wrong(
                 "EventHandles",
@@ -370,10 +395,18 @@ struct VODActions: Sendable {
         return VODDocuments.nothing(requestID)
     }
 
-    private func checkEvents() throws(TencentCallFailure) {
+    private func checkEvents() throws(VODError) {
         guard events.mode == .pull else {
-            throw TencentCallFailure("UnsupportedOperation", "Events are not kept for this call (tencent.events).")
+            throw VODError("UnsupportedOperation", "Events are not kept for this call (tencent.events).")
         }
+    }
+}
+
+extension Response {
+    /// Notes for the log which media a call was about.
+    mutating func note(_ media: VODMedia) {
+        trace.mediaID = media.fileID
+        trace.uploadID = media.contentID
     }
 }
 

@@ -18,7 +18,7 @@ struct VODEdit: Sendable {
     private let now: Date
 
     /// - Throws: `InvalidParameterValue…`, with the limits of "ModifyMediaInfo", VOD documentation.
-    init(_ parameters: inout VODParameters, at now: Date) throws(TencentCallFailure) {
+    init(_ parameters: inout VODParameters, at now: Date) throws(VODError) {
         name = try parameters.text("Name", atMost: 64)
         guard name.map(VODNewFile.isName) ?? true else {
             throw parameters.wrong("Name", "must not contain \\ / : * ? \" < > | or control characters")
@@ -32,7 +32,7 @@ struct VODEdit: Sendable {
     }
 
     /// - Throws: `LimitExceeded.TagCountReachMax`.
-    func apply(to media: inout VODMedia) throws(TencentCallFailure) {
+    func apply(to media: inout VODMedia) throws(VODError) {
         if let name { media.name = name }
         if let description { media.description = description }
         if let classID { media.labels.classID = max(classID, 0) }
@@ -40,7 +40,7 @@ struct VODEdit: Sendable {
         media.tags.removeAll { removed.contains(ExactText($0)) }
         for tag in added where !media.tags.contains(where: { $0.isExactly(tag) }) { media.tags.append(tag) }
         guard media.tags.count <= Self.mostTags else {
-            throw TencentCallFailure("LimitExceeded.TagCountReachMax", "Media can have at most \(Self.mostTags) tags.")
+            throw VODError("LimitExceeded.TagCountReachMax", "Media can have at most \(Self.mostTags) tags.")
         }
         media.updatedAt = now.unixSeconds
     }
@@ -48,7 +48,7 @@ struct VODEdit: Sendable {
 
 extension VODQuery {
     /// The parameters of `SearchMedia`, with the limits of its documentation.
-    init(_ parameters: inout VODParameters) throws(TencentCallFailure) {
+    init(_ parameters: inout VODParameters) throws(VODError) {
         fileIDs = try parameters.texts("FileIds", atMost: 10, of: 64)
         names = try parameters.texts("Names", atMost: 10)
         // The older name of a single one.

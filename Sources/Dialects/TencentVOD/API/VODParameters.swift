@@ -17,7 +17,7 @@ struct VODParameters {
     }
 
     /// - Throws: `InvalidParameter`.
-    init(json: [UInt8]) throws(TencentCallFailure) {
+    init(json: [UInt8]) throws(VODError) {
         if json.isEmpty {
             self.init([:], prefix: "")
             return
@@ -32,7 +32,7 @@ struct VODParameters {
 
     /// - Parameter fields: With names such as `FileIds.0` and `Sort.Field`; all values are texts.
     /// - Throws: `InvalidParameter`.
-    init(fields: [SigningField]) throws(TencentCallFailure) {
+    init(fields: [SigningField]) throws(VODError) {
         var tree = Tree()
         for field in fields {
             let path = field.name.split(separator: ".", omittingEmptySubsequences: false)
@@ -72,7 +72,7 @@ struct VODParameters {
     ///   - limit: Maximum number of characters, counted as Unicode scalars.
     /// - Returns: The text; `nil` if it is missing or empty, which clients do not distinguish.
     /// - Throws: `InvalidParameterValue…`.
-    mutating func text(_ name: String, atMost limit: Int = 4096) throws(TencentCallFailure) -> String? {
+    mutating func text(_ name: String, atMost limit: Int = 4096) throws(VODError) -> String? {
         switch members.removeValue(forKey: name) {
         case nil: return nil
         case .string(let text)? where text.isEmpty: return nil
@@ -81,7 +81,7 @@ struct VODParameters {
         }
     }
 
-    mutating func integer(_ name: String, in range: ClosedRange<Int64>) throws(TencentCallFailure) -> Int64? {
+    mutating func integer(_ name: String, in range: ClosedRange<Int64>) throws(VODError) -> Int64? {
         guard let value = members.removeValue(forKey: name) else { return nil }
         let number: Int64? =
             switch value {
@@ -101,7 +101,7 @@ struct VODParameters {
     ///   - limit: Maximum number of characters of each.
     /// - Returns: The texts; empty if they are missing.
     /// - Throws: `InvalidParameterValue…`.
-    mutating func texts(_ name: String, atMost count: Int, of limit: Int = 256) throws(TencentCallFailure) -> [String] {
+    mutating func texts(_ name: String, atMost count: Int, of limit: Int = 256) throws(VODError) -> [String] {
         guard let elements = try list(name, atMost: count) else { return [] }
         var texts: [String] = []
         for element in elements {
@@ -113,7 +113,7 @@ struct VODParameters {
         return texts
     }
 
-    mutating func integers(_ name: String, atMost count: Int) throws(TencentCallFailure) -> [Int64] {
+    mutating func integers(_ name: String, atMost count: Int) throws(VODError) -> [Int64] {
         guard let elements = try list(name, atMost: count) else { return [] }
         var numbers: [Int64] = []
         for element in elements {
@@ -126,7 +126,7 @@ struct VODParameters {
         return numbers
     }
 
-    private mutating func list(_ name: String, atMost count: Int) throws(TencentCallFailure) -> [JSONValue]? {
+    private mutating func list(_ name: String, atMost count: Int) throws(VODError) -> [JSONValue]? {
         switch members.removeValue(forKey: name) {
         case nil: return nil
         case .array(let elements)? where elements.count <= count: return elements
@@ -135,7 +135,7 @@ struct VODParameters {
     }
 
     /// An object inside; `nil` if it is missing.
-    mutating func object(_ name: String) throws(TencentCallFailure) -> VODParameters? {
+    mutating func object(_ name: String) throws(VODError) -> VODParameters? {
         switch members.removeValue(forKey: name) {
         case nil: return nil
         case .object(let members)?: return VODParameters(members, prefix: "\(prefix)\(name).")
@@ -144,7 +144,7 @@ struct VODParameters {
     }
 
     /// A time, ISO 8601.
-    mutating func time(_ name: String) throws(TencentCallFailure) -> Date? {
+    mutating func time(_ name: String) throws(VODError) -> Date? {
         guard let text = try text(name, atMost: 64) else { return nil }
         guard let time = try? Date(text, strategy: .iso8601) else {
             throw wrong(name, "must be a time such as 2026-01-31T12:00:00Z")
@@ -158,26 +158,26 @@ struct VODParameters {
     mutating func drop(_ names: Set<String>) { members = members.filter { !names.contains($0.key) } }
 
     /// - Throws: `UnknownParameter`, if there is one that nothing has taken.
-    func finish() throws(TencentCallFailure) {
+    func finish() throws(VODError) {
         guard let name = members.keys.min() else { return }
-        throw TencentCallFailure(
+        throw VODError(
             "UnknownParameter",
             "The parameter `\(prefix)\(name)` is not supported by this server; leave it out."
         )
     }
 
-    func wrong(_ name: String, _ rule: String) -> TencentCallFailure {
-        TencentCallFailure(
+    func wrong(_ name: String, _ rule: String) -> VODError {
+        VODError(
             "InvalidParameterValue.\(prefix.isEmpty ? name : String(prefix.dropLast()))",
             "`\(prefix)\(name)` \(rule)."
         )
     }
 
-    static func missing(_ name: String) -> TencentCallFailure {
-        TencentCallFailure("MissingParameter", "`\(name)` is missing.")
+    static func missing(_ name: String) -> VODError {
+        VODError("MissingParameter", "`\(name)` is missing.")
     }
 
-    private static func invalid(_ message: String) -> TencentCallFailure {
-        TencentCallFailure("InvalidParameter", message)
+    private static func invalid(_ message: String) -> VODError {
+        VODError("InvalidParameter", message)
     }
 }

@@ -20,7 +20,9 @@ extension DirectUGCHandler {
     init(_ context: GatewayContext, _ cloud: CloudForwarder) {
         let logger = context.logger
         self.init(
-            cloud: { json, target, isOnce in try await cloud.post(json, to: target, isOnce: isOnce) },
+            cloud: { (json, target, isOnce, subject) throws(CloudForwarder.Failure) in
+                try await cloud.post(json, to: target, isOnce: isOnce, for: subject)
+            },
             signatures: VODSignatureCheck(
                 own: [context.settings.tencentCredentials(context.master)],
                 place: VODPlace(context.settings),
@@ -34,13 +36,7 @@ extension DirectUGCHandler {
             limiter: RateLimiter(perSecond: context.settings.tencentVOD.appliesPerSecond),
             cors: context.cors,
             calls: context.tencentCalls,
-            report: { call, error in
-                let message =
-                    switch error {
-                    case let failure as CloudForwarder.Failure: failure.message
-                    case let failure as UploadError: failure.message
-                    default: "\(error)"
-                    }
+            report: { call, message in
                 logger.warning(
                     "a call of a Tencent VOD client was not served",
                     metadata: ["call": "\(call)", "error": "\(message)"]

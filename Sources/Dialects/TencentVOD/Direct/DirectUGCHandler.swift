@@ -15,41 +15,45 @@ internal import VODKit
 /// A call is forwarded as the client sent it, because its signature is that of the account. Nothing is signed here, so
 /// the account's secret key never leaves. What is refused here has the same form as in `relay` mode (`UGCHandler`).
 struct DirectUGCHandler: UGCResponder {
-    /// Posts a body to a path and query of the cloud, only once if so asked.
-    let cloud: @Sendable (_ json: [UInt8], _ target: String, _ isOnce: Bool) async throws -> CloudForwarder.Reply
+    /// Posts a body to a path and query of the cloud, only once if so asked, in the turn of a user.
+    let cloud:
+        @Sendable (_ json: [UInt8], _ target: String, _ isOnce: Bool, _ subject: String?) async throws(CloudForwarder
+            .Failure)
+            -> CloudForwarder.Reply
     let signatures: VODSignatureCheck
     let revoked: RevocationList
     let uploads: UploadService
     let limiter: RateLimiter
     let cors: CORSPolicy
     let calls: CounterTable
-    let report: @Sendable (_ call: String, _ error: any Error) -> Void
+    let report: @Sendable (_ call: String, _ message: String) -> Void
     let clock: any WallClock
 
-    func answer(_ name: String, _ request: Request) async throws -> (response: Response, code: String) {
+    func answer(_ name: String, _ request: Request) async throws(VODError) -> (response: Response, code: String) {
         let reply = try await forward(name, request)
         let label = Self.label(of: reply)
-        if reply.status != 200 { report(name, CloudForwarder.Failure("the response has status \(reply.status)")) }
+        if reply.status != 200 { report(name, "the response has status \(reply.status)") }
         if label == Self.refusedSignature { report(name, Self.otherKey) }
         return (Response(Status(reply.status), JSONResponse.fields, .bytes(reply.content)), label)
     }
 
     // MARK: Forwarding
 
-    private func forward(_ name: String, _ request: Request) async throws -> CloudForwarder.Reply {
+    private func forward(_ name: String, _ request: Request) async throws(VODError) -> CloudForwarder.Reply {
         let json = try await UGCHandler.json(of: request, named: name)
         let fields = try UGCFields(json: json)
         let signer = try await signer(of: fields)
         let isApply = name == "ApplyUploadUGC"
         let admission = isApply ? try await admit(fields, of: signer) : nil
-        do {
+        do throws(CloudForwarder.Failure) {
             // Each Apply uses up a one-time signature; a repetition of the other calls changes nothing.
-            let reply = try await cloud(json, "\(UGCHandler.path)?Action=\(name)", isApply && signer.isOneTime)
+            let isOnce = isApply && signer.isOneTime
+            let reply = try await cloud(json, "\(UGCHandler.path)?Action=\(name)", isOnce, Self.subject(of: signer))
             if let admission, Self.label(of: reply) != "0" { await withdraw(admission) }
             return reply
         } catch {
             if let admission { await withdraw(admission) }
-            throw error
+            throw .cloud(error)
         }
     }
 
@@ -59,13 +63,13 @@ struct DirectUGCHandler: UGCResponder {
         try? await uploads.withdraw(admission)
     }
 
-    private func signer(of fields: UGCFields) async throws -> VODSigner {
+    private func signer(of fields: UGCFields) async throws(VODError) -> VODSigner {
         let signer = try await signatures.verify(try fields.signature(), at: clock.now)
         guard let subject = Self.subject(of: signer) else { return signer }
-        if try await revoked.isRevoked(issuer: nil, subject: subject, issuedAt: signer.signedAt) {
-            throw VODFailure(.invalidSignature, "invalid signature: it was revoked")
+        if try await core(await revoked.isRevoked(issuer: nil, subject: subject, issuedAt: signer.signedAt)) {
+            throw VODError(.invalidSignature, "invalid signature: it was revoked")
         }
-        try RequestMeter.identify(key: nil, subject: subject)
+        try await core(try RequestMeter.identify(key: nil, subject: subject))
         return signer
     }
 
@@ -85,23 +89,20 @@ struct DirectUGCHandler: UGCResponder {
     /// are named again do not count again.
     ///
     /// - Returns: `nil` if the call names no file.
-    private func admit(_ fields: UGCFields, of signer: VODSigner) async throws -> ElsewhereAdmission? {
+    private func admit(_ fields: UGCFields, of signer: VODSigner) async throws(VODError) -> ElsewhereAdmission? {
         let isResuming = try fields.text("vodSessionKey") != nil
         if isResuming, try VODNewFile(fields, "video") == nil, try VODNewFile(fields, "cover") == nil { return nil }
         let application = String(signer.parameters.vodSubAppID ?? 0)
         guard limiter.admits(application, of: Self.subject(of: signer), at: clock.now) else {
-            throw VODFailure(.tooManyRequests, "too many uploads begin at once; try again in a second")
+            throw VODError(.tooManyRequests, "too many uploads begin at once; try again in a second")
         }
         let files = try UGCHandler.request(fields).files.map(\.newUpload)
-        do {
-            // A context of its own, so that a hook does not change the cloud's response.
-            let own = RequestContext.current.map { RequestContext($0.info, fields: $0.fields) }
-            return try await RequestContext.$current.withValue(own) {
-                try await uploads.admitElsewhere(files, under: Self.grant(of: signer), isCounted: !isResuming)
-            }
-        } catch let error as UploadError {
-            if let failure = VODFailure(refusal: error) { throw failure }
-            throw error
+        // A context of its own, so that a hook does not change the cloud's response.
+        let own = RequestContext.current.map { RequestContext($0.info, fields: $0.fields) }
+        return try await RequestContext.$current.with(own) { () async throws(VODError) in
+            try await core(
+                await uploads.admitElsewhere(files, under: Self.grant(of: signer), isCounted: !isResuming)
+            )
         }
     }
 
@@ -125,9 +126,8 @@ struct DirectUGCHandler: UGCResponder {
     private static let refusedSignature = "10004"
 
     /// The signature was right here, by the same key.
-    private static let otherKey = CloudForwarder.Failure(
+    private static let otherKey =
         "Tencent Cloud refuses a signature that is right by tencent.secretId and tencent.secretKey; compare them, and the clock"
-    )
 
     /// The cloud's code, for metrics; of a bounded number of values.
     static func label(of reply: CloudForwarder.Reply) -> String {

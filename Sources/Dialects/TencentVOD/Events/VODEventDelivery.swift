@@ -14,9 +14,6 @@ struct VODEventDelivery: Sendable {
     private static let timeout = Duration.seconds(15)
     /// Seconds; longer than an attempt takes.
     private static let claim: Int64 = 60
-    private static let atOnce = 16
-    /// Other nodes may have left events whose claim has ended.
-    private static let longestPause = Duration.seconds(5)
 
     let events: VODEvents
     let poster: WebhookPoster
@@ -24,33 +21,22 @@ struct VODEventDelivery: Sendable {
     let document: @Sendable (VODEvents.Claimed) -> [UInt8]
     /// By outcome.
     let counters: CounterTable
-    let report: @Sendable (_ error: any Error) -> Void
+    let failing: FailingRecords
+    let report: @Sendable (_ message: String) -> Void
 
     /// Sends until the task is cancelled.
     func run() async {
-        while !Task.isCancelled {
-            let count = events.bell.count
-            var isIdle = true
-            let start = ContinuousClock.now
-            var look = Duration.zero
-            do {
-                let claimed = try await events.claim(of: nil, limit: Self.atOnce, for: Self.claim)
-                look = .now - start
-                isIdle = claimed.isEmpty
-                try await withThrowingTaskGroup(of: Void.self) { group in
-                    for one in claimed { group.addTask { try await send(one) } }
-                    try await group.waitForAll()
-                }
-            } catch {
-                report(error)
-                isIdle = true
-            }
-            try? await Task.sleep(for: Polling.pause(after: look, atLeast: .zero))
-            if isIdle { await events.bell.wait(after: count, timeout: Self.longestPause) }
+        await EventPosting<VODEvents.Claimed>(bell: events.bell) { report($0.message) }.run {
+            limit,
+            last,
+            _ throws(UploadError) in
+            try await events.look(after: last, limit: limit, for: Self.claim, failing: failing)
+        } send: { claimed throws(UploadError) in
+            try await send(claimed)
         }
     }
 
-    private func send(_ claimed: VODEvents.Claimed) async throws {
+    private func send(_ claimed: VODEvents.Claimed) async throws(UploadError) {
         let event = claimed.record.content
         do throws(HookFailure) {
             _ = try await poster.post(
@@ -64,7 +50,7 @@ struct VODEventDelivery: Sendable {
             // The process is stopping: the claim ends by itself.
             if Task.isCancelled { return }
             counters["failed"].increment()
-            report(error)
+            report(error.description)
             let wanted = error.retryAfter.map { Int64(min(max($0, 0), 3600)) } ?? 0
             return try await events.postpone(claimed, by: max(Self.pause(after: event.attempts), wanted))
         }

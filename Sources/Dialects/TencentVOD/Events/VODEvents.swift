@@ -20,6 +20,15 @@ struct VODEvent: Sendable, Equatable, Codable {
     var dueAt: Int64 = 0
 
     static let recordKind = "tencent event"
+
+    /// The term of the events of an application; of all for `nil`.
+    static func term(_ application: Int64?) -> String { application.map { "due/\($0)" } ?? "due" }
+}
+
+extension VODEvent: FoundByTerms {
+    func terms(createdAt time: Date) -> [DialectTerm] {
+        [nil, application].map { DialectTerm(Self.term($0), at: dueAt) }
+    }
 }
 
 /// Events for apps' servers, each a record until its receiver has confirmed it.
@@ -48,7 +57,6 @@ struct VODEvents: Sendable {
     static let retention: TimeInterval = 4 * 86_400
     /// Seconds in which a pulled event is to be confirmed (the same).
     static let confirmation: Int64 = 30
-    private static let page = 100
 
     let mode: Mode
     let records: any DialectRecords
@@ -57,21 +65,21 @@ struct VODEvents: Sendable {
     let bell: EventBell
     let clock: any WallClock
 
-    /// Records an event; a second time it changes nothing.
+    /// The change that records an event, if there are events; a second time it changes nothing.
     ///
     /// - Parameters:
     ///   - kind: The kind.
     ///   - fileID: The media.
     ///   - application: Its application.
     ///   - content: The content that replaced what was committed.
-    /// - Throws: `UploadError`.
-    func record(
+    /// - Returns: The change, to be made together with that of the media.
+    func recording(
         _ kind: VODEvent.Kind,
         of fileID: String,
         in application: Int64,
         content: String? = nil
-    ) async throws(UploadError) {
-        guard mode != .off else { return }
+    ) -> [DialectChange] {
+        guard mode != .off else { return [] }
         let now = clock.now
         let event = VODEvent(kind: kind, fileID: fileID, application: application, contentID: content)
         let record = CodedRecord(
@@ -81,7 +89,7 @@ struct VODEvents: Sendable {
             at: now,
             until: now.addingTimeInterval(Self.retention)
         )
-        if try await records.insert(record.record, at: now) { bell.ring() }
+        return [.insertIfAbsent(record.record, at: now)]
     }
 
     /// Claims events that are due.
@@ -99,34 +107,52 @@ struct VODEvents: Sendable {
         for seconds: Int64,
         where isAllowed: (VODMedia) -> Bool = { _ in true }
     ) async throws(UploadError) -> [Claimed] {
-        var claimed: [Claimed] = []
-        var last: String?
+        let found = try await look(
+            of: application,
+            limit: limit,
+            for: seconds,
+            failing: FailingRecords(),
+            where: isAllowed
+        )
+        // Who asks for events gets those that can be read, even if there are none.
+        if found.claimed.isEmpty, let failure = found.failure, failure.code != .storageFailure { throw failure }
+        return found.claimed
+    }
+
+    /// Claims events that are due, of those after a place; an event that cannot be read does not keep the others waiting.
+    func look(
+        of application: Int64? = nil,
+        after start: DialectPlace? = nil,
+        limit: Int,
+        for seconds: Int64,
+        failing: FailingRecords,
+        where isAllowed: (VODMedia) -> Bool = { _ in true }
+    ) async throws(UploadError) -> ClaimedRecords<Claimed> {
         let now = clock.now
-        while true {
-            let page = try await records.records(
-                VODEvent.recordKind,
-                prefix: application.map { "\($0)/" } ?? "",
-                after: last,
-                limit: Self.page
-            )
-            for record in page {
-                last = record.key
-                let found = try CodedRecord<VODEvent>(record)
-                guard found.content.dueAt <= now.unixSeconds, record.expiresAt.map({ now < $0 }) ?? true else {
-                    continue
-                }
-                guard let facts = try await facts(of: found.content, where: isAllowed) else { continue }
-                var event = found.content
-                event.dueAt = now.unixSeconds + seconds
-                event.attempts += 1
-                let changed = found.replaced(by: event, until: record.expiresAt)
-                // If not, somebody else has claimed it.
-                guard try await records.replace(changed.record) else { continue }
-                claimed.append(Claimed(record: changed.next, media: facts.media, task: facts.task))
-                if claimed.count == limit { return claimed }
-            }
-            if page.count < Self.page { return claimed }
+        let old = try await records.addTerms(to: VODEvent.recordKind, as: VODEvent.self, failing: failing)
+        var due = try await records.claims(
+            VODEvent.recordKind,
+            VODEvent.term(application),
+            upTo: now.unixSeconds,
+            after: start,
+            limit: limit,
+            failing: failing
+        ) { (record) throws(UploadError) -> Claimed? in
+            guard record.expiresAt.map({ now < $0 }) ?? true else { return nil }
+            let found = try CodedRecord<VODEvent>(record)
+            guard found.content.dueAt <= now.unixSeconds,
+                let facts = try await facts(of: found.content, where: isAllowed)
+            else { return nil }
+            var event = found.content
+            event.dueAt = now.unixSeconds + seconds
+            event.attempts += 1
+            let changed = found.replaced(by: event, until: record.expiresAt)
+            // If not, somebody else has claimed it.
+            guard try await records.replace(changed.record) else { return nil }
+            return Claimed(record: changed.next, media: facts.media, task: facts.task)
         }
+        due.failure = due.failure ?? old
+        return due
     }
 
     /// The media and the task of an event; `nil` if they do not exist any more, or this caller may not see them.
@@ -137,7 +163,7 @@ struct VODEvents: Sendable {
         let record = try await library.record(event.fileID, of: event.application)
         let task = event.kind == .pulled ? try await task(of: event) : nil
         guard let owned = record?.content ?? task?.media, isAllowed(owned) else { return nil }
-        // If there is no media, it is not committed yet, or is deleted.
+        // If there is no media, it is deleted; a node of an earlier version records the event first.
         let media = record.flatMap { $0.content.isDeleted ? nil : $0 }
         switch event.kind {
         case .uploaded:

@@ -26,30 +26,49 @@ extension VODLibrary {
         with directory: ObjectName?,
         without cover: String?
     ) async throws(UploadError) -> VODContent {
+        // Without a bound there is always one.
+        try await content(video, with: directory, without: cover, upTo: .max)
+            ?? VODContent(size: video.size, md5: video.md5, id: video.id.text)
+    }
+
+    /// The same, or `nil` if there are `most` files or more.
+    private func content(
+        _ video: Media,
+        with directory: ObjectName?,
+        without cover: String?,
+        upTo most: Int
+    ) async throws(UploadError) -> VODContent? {
         guard let directory else { return VODContent(size: video.size, md5: video.md5, id: video.id.text) }
         var size: Int64 = 0
         var count = 0
         var last: String?
         while true {
-            let query = ObjectQuery(bucket: directory.bucket, prefix: directory.key, after: last, limit: 500)
+            let limit = min(most, 500)
+            let query = ObjectQuery(bucket: directory.bucket, prefix: directory.key, after: last, limit: limit)
             let page = try await objects.objects(query)
             for object in page where object.key != cover {
                 size += object.size
                 count += 1
             }
             last = page.last?.key
-            if page.count < 500 {
+            if page.count < limit {
                 return VODContent(size: size, md5: count == 1 ? video.md5 : nil, id: "\(video.id.text)-\(size)")
             }
+            if most < .max { return nil }
         }
     }
+
+    /// The files of a playlist that each look at its media counts.
+    ///
+    /// What replaces one is followed at once; a look finds what a gateway that died, or a state that failed, has missed.
+    static let countedFiles = 500
 
     /// Lets a record follow its files: those who may write to the bucket can replace them after the commit.
     ///
     /// - Parameters:
     ///   - found: Media that is not being deleted.
     ///   - events: Get an event of other content.
-    ///   - isCertain: Whether to look at all files of a playlist, too.
+    ///   - isCertain: Whether to look at all files of a playlist that has many, too.
     /// - Returns: The media as it is now; `nil` if it is being deleted.
     /// - Throws: `UploadError`.
     func settled(
@@ -60,11 +79,16 @@ extension VODLibrary {
         var found = found
         while true {
             let media = found.content
-            guard isCertain || media.segments == nil,
-                let object = try await objects.object(ObjectName(bucket: media.bucket, key: media.video.key))
-            else { return found }
+            guard let object = try await objects.object(ObjectName(bucket: media.bucket, key: media.video.key)) else {
+                return found
+            }
             if media.segments == nil, media.contentID == object.id.text { return found }
-            let content = try await content(object, with: media.segments, without: media.cover?.key)
+            let cover = media.cover?.key
+            let isSame = media.contentID?.hasPrefix("\(object.id.text)-") ?? true
+            let most = isCertain || !isSame ? Int.max : Self.countedFiles
+            guard let content = try await content(object, with: media.segments, without: cover, upTo: most) else {
+                return found
+            }
             if let id = media.contentID {
                 if id == content.id { return found }
             } else if media.video.size == content.size, media.md5 == content.md5 {
@@ -75,10 +99,10 @@ extension VODLibrary {
             changed.md5 = content.md5
             changed.contentID = content.id
             changed.updatedAt = clock.now.unixSeconds
-            // The event comes first: it is delivered only after the media has changed.
-            try await events.record(.uploaded, of: media.fileID, in: media.owner.application, content: content.id)
             let replaced = found.replaced(by: changed, until: nil)
-            if try await records.replace(replaced.record) {
+            let owner = media.owner
+            let event = events.recording(.uploaded, of: media.fileID, in: owner.application, content: content.id)
+            if try await records.apply([.replace(replaced.record)] + event) {
                 events.bell.ring()
                 return replaced.next
             }

@@ -7,8 +7,6 @@ internal import VODKit
 /// The media of all applications: reads, changes, finds and deletes them.
 struct VODLibrary: Sendable {
     private static let removal = "tencent removal"
-    /// Records in one step of a search.
-    private static let page = 500
 
     let records: any DialectRecords
     let objects: ObjectService
@@ -28,11 +26,11 @@ struct VODLibrary: Sendable {
         return found
     }
 
-    /// - Returns: `false` if there is media with this id.
-    func insert(_ media: VODMedia) async throws(UploadError) -> Bool {
+    /// The change that records new media; refused if there is media with this id.
+    func insertion(of media: VODMedia) -> DialectChange {
         let key = VODMedia.key(media.fileID, of: media.owner.application)
         let now = clock.now
-        return try await records.insert(CodedRecord(VODMedia.kind, key, media, at: now, until: nil).record, at: now)
+        return .insert(CodedRecord(VODMedia.kind, key, media, at: now, until: nil).record, at: now)
     }
 
     /// Changes media in one step.
@@ -43,17 +41,17 @@ struct VODLibrary: Sendable {
     ///   - isAllowed: Whether the caller may see it.
     ///   - change: The change; may be called several times.
     /// - Returns: The changed media; `nil` if there is no media with this id that the caller may see.
-    /// - Throws: What `change` throws; `UploadError`.
+    /// - Throws: `VODError`, what `change` throws.
     func change(
         _ fileID: String,
         of application: Int64,
         where isAllowed: (VODMedia) -> Bool,
-        _ change: (inout VODMedia) throws -> Void
-    ) async throws -> VODMedia? {
-        while let found = try await media(fileID, of: application), isAllowed(found.content) {
+        _ change: (inout VODMedia) throws(VODError) -> Void
+    ) async throws(VODError) -> VODMedia? {
+        while let found = try await core(await media(fileID, of: application)), isAllowed(found.content) {
             var media = found.content
             try change(&media)
-            if try await records.replace(found.replaced(by: media, until: nil).record) { return media }
+            if try await core(await records.replace(found.replaced(by: media, until: nil).record)) { return media }
         }
         return nil
     }
@@ -62,7 +60,11 @@ struct VODLibrary: Sendable {
 
     /// What a search has found.
     struct Found: Sendable {
-        /// Of all media that match.
+        /// Of more than these the vendor's service does not tell the number, either (`TotalCount`, "SearchMedia", VOD
+        /// documentation).
+        static let mostCounted = 5000
+
+        /// Of all media that match, up to `mostCounted`.
         var count = 0
         /// Those of the page.
         var media: [CodedRecord<VODMedia>] = []
@@ -70,59 +72,84 @@ struct VODLibrary: Sendable {
 
     /// Finds media of an application.
     ///
-    /// It looks at each media whose upload began in the time of the query, so its cost grows with their number.
+    /// It reads the media that has one of the terms which the query names, in the order of the query, until it has counted
+    /// enough; see `VODQuery.terms`.
     ///
     /// - Parameters:
     ///   - application: The application.
     ///   - query: What to find.
-    ///   - isAllowed: Whether the caller may see media.
+    ///   - limits: What the caller may see.
     /// - Returns: The page, and the number of all media that match.
     /// - Throws: `UploadError`.
-    func search(
-        _ application: Int64,
-        _ query: VODQuery,
-        where isAllowed: (VODMedia) -> Bool
-    ) async throws(UploadError) -> Found {
+    func search(_ application: Int64, _ query: VODQuery, under limits: KeyLimits) async throws(UploadError) -> Found {
         var found = Found()
-        let prefix = VODMedia.key("", of: application)
-        // Ids begin with the time at which the upload began; it was committed later, but not much later.
-        var last = query.createdAfter.map { prefix + VODMedia.id(after: $0 - VODUploads.longestUpload) }
-        let end = query.createdBefore.map { prefix + VODMedia.id(after: $0) }
-        while true {
-            let page = try await records.records(VODMedia.kind, prefix: prefix, after: last, limit: Self.page)
-            for record in page {
-                last = record.key
-                if let end, !record.key.utf8.lexicographicallyPrecedes(end.utf8) { return found.page(of: query) }
-                let one = try CodedRecord<VODMedia>(record)
-                guard !one.content.isDeleted, isAllowed(one.content), query.matches(one) else { continue }
-                found.count += 1
-                found.media.append(one)
+        guard let positions = query.positions else { return found }
+        if !query.fileIDs.isEmpty {
+            var all: [CodedRecord<VODMedia>] = []
+            for id in Set(query.fileIDs) {
+                let key = VODMedia.key(id, of: application)
+                guard DialectRecord.canBeKey(key), let record = try await records.record(VODMedia.kind, key),
+                    let one = try? CodedRecord<VODMedia>(record), !one.content.isDeleted, limits.allows(one.content),
+                    query.matches(one)
+                else { continue }
+                all.append(one)
             }
-            // Only what the page can show is kept, so that memory does not grow with the number of media.
-            found.keepFirst(query.offset + query.limit, of: query)
-            if page.count < Self.page { return found.page(of: query) }
+            all.sort(by: query.precedes)
+            return Found(count: all.count, media: Array(all.dropFirst(query.offset).prefix(query.limit)))
         }
+        try await records.addTerms(to: VODMedia.kind, as: VODMedia.self)
+        let terms = query.terms(in: application, under: limits)
+        // Of a single condition the index tells the number.
+        let whole = query.isOneTerm(under: limits) && terms.count == 1 ? terms.first : nil
+        let enough = whole == nil ? Found.mostCounted : query.offset + query.limit
+        var scan = TermScan(
+            VODMedia.kind,
+            anyOf: terms,
+            positions: positions,
+            isDescending: query.order == .newestFirst,
+            in: records
+        )
+        while found.count < enough, let next = try await scan.next() {
+            // What cannot be read does not keep others from being found.
+            guard let one = try? CodedRecord<VODMedia>(next.record), !one.content.isDeleted,
+                limits.allows(one.content), query.matches(one)
+            else { continue }
+            if found.count >= query.offset, found.media.count < query.limit { found.media.append(one) }
+            found.count += 1
+        }
+        if let whole, found.count == enough {
+            let all = DialectTermQuery(VODMedia.kind, whole, positions: positions, limit: Found.mostCounted)
+            found.count = try await records.count(all)
+        }
+        return found
+    }
+
+    /// Makes media that a gateway of an earlier version wrote found like other media.
+    ///
+    /// - Returns: `false`: nobody waits for more.
+    /// - Throws: How the first record failed; `UploadError`.
+    func addTerms(_ failing: FailingRecords) async throws(UploadError) -> Bool {
+        if let failure = try await records.addTerms(to: VODMedia.kind, as: VODMedia.self, failing: failing) {
+            throw failure
+        }
+        return false
     }
 
     // MARK: Deleting
 
     /// Deletes media with its objects.
     ///
-    /// A record of the intention comes first: if the gateway dies in between, `finishRemovals` deletes the rest.
+    /// It is marked first: if the gateway dies in between, `finishRemovals` deletes the rest.
     ///
     /// - Returns: `false` if there is no such media.
     func delete(
         _ fileID: String,
         of application: Int64,
         where isAllowed: (VODMedia) -> Bool
-    ) async throws -> Bool {
+    ) async throws(UploadError) -> Bool {
         guard let found = try await media(fileID, of: application), isAllowed(found.content) else { return false }
-        let now = clock.now
-        let key = VODMedia.key(fileID, of: application)
-        try await FreeingWork.$isRunning.withValue(true) {
-            let intention = DialectRecord(kind: Self.removal, key: key, text: "{}", createdAt: now)
-            _ = try await records.insert(intention, at: now)
-            try await remove(key)
+        try await FreeingWork.$isRunning.with(true) { () async throws(UploadError) in
+            try await remove(found.record.key)
         }
         return true
     }
@@ -130,14 +157,16 @@ struct VODLibrary: Sendable {
     private func remove(_ key: String) async throws(UploadError) {
         // A record with an expiry is what a deletion leaves: the objects are gone.
         while let record = try await records.record(VODMedia.kind, key), record.expiresAt == nil {
-            var found = try CodedRecord<VODMedia>(record)
+            let found = try CodedRecord<VODMedia>(record)
             if !found.content.isDeleted {
                 // From now on no call finds this media, so its cover cannot be replaced either.
                 var media = found.content
                 media.isDeleted = true
-                let marked = found.replaced(by: media, until: nil)
-                guard try await records.replace(marked.record) else { continue }
-                found = marked.next
+                let now = clock.now
+                let removal = DialectRecord(kind: Self.removal, key: key, text: "{}", createdAt: now)
+                let marking = DialectChange.replace(found.replaced(by: media, until: nil).record)
+                _ = try await records.apply([marking, .insertIfAbsent(removal, at: now)])
+                continue
             }
             // A commit has ended it, but not one of an earlier version.
             let end = record.createdAt.addingTimeInterval(VODUploads.longestUpload)
@@ -156,31 +185,28 @@ struct VODLibrary: Sendable {
             if let directory = found.content.segments { try await objects.removeObjects(below: directory) }
             // This record keeps a running or repeated commit from creating the media anew. Its session has ended when the record
             // expires.
-            _ = try await records.replace(found.replaced(by: found.content.tombstone, until: end).record)
+            let tombstone = found.replaced(by: found.content.tombstone, until: end).record
+            if try await records.apply([.replace(tombstone), .removeIfPresent(kind: Self.removal, key: key)]) {
+                return
+            }
         }
         _ = try await records.removeRecord(Self.removal, key)
     }
 
-    /// Ends deletions that were interrupted.
+    /// Ends deletions that were interrupted; one that fails keeps no other from being ended.
     ///
-    /// - Throws: `UploadError`; the next call continues.
-    func finishRemovals() async throws(UploadError) {
-        while true {
-            let page = try await records.records(Self.removal, prefix: "", after: nil, limit: 100)
-            for record in page { try await remove(record.key) }
-            if page.count < 100 { return }
+    /// - Returns: Whether there were any.
+    /// - Throws: The first failure, at the end; the next call continues.
+    @discardableResult
+    func finishRemovals(_ failing: FailingRecords = FailingRecords()) async throws(UploadError) -> Bool {
+        try await records.each(Self.removal, failing: failing) { (record) throws(UploadError) in
+            try await remove(record.key)
         }
     }
 }
 
-extension VODMedia {
-    /// What is greater than the ids of all uploads that began until this time.
-    fileprivate static func id(after time: Date) -> String {
-        // 19 digits, of which the first 13 are milliseconds.
-        let milliseconds = min(max(time.unixMilliseconds, 0), 9_999_999_999_998)
-        let text = String(milliseconds + 1)
-        return String(repeating: "0", count: max(0, 13 - text.utf8.count)) + text
-    }
+extension KeyLimits {
+    func allows(_ media: VODMedia) -> Bool { allows(subject: media.owner.subject) }
 }
 
 extension Media {

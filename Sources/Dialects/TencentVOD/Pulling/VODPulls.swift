@@ -37,22 +37,22 @@ struct VODPulls: Sendable {
     ///   - sessionID: What the caller recognises the task by.
     ///   - signer: Who called.
     /// - Returns: The task.
-    /// - Throws: `VODFailure`; `UploadError`.
+    /// - Throws: `VODError`.
     func begin(
         _ file: VODNewFile,
         from url: String,
         within reach: PullReach,
         sessionID: String?,
         by signer: VODSigner
-    ) async throws -> VODPull {
+    ) async throws(VODError) -> VODPull {
         guard let pulls = starter.pulls else {
-            throw VODFailure(.notServed, "pulling is disabled on this server (pull.enabled)")
+            throw VODError(.notServed, "pulling is disabled on this server (pull.enabled)")
         }
         try uploads.checkRate(of: signer)
         let session = try await uploads.newSession(.media(file, cover: nil), region: nil, by: signer, at: clock.now)
-        guard let video = session.video else { throw VODFailure.invalid("there is no media") }
+        guard let video = session.video else { throw VODError.invalid("there is no media") }
         try await uploads.admit(video, of: session, by: signer)
-        try await uploads.prepareBucket()
+        try await core(await uploads.prepareBucket())
         var task = VODPull(
             fileID: session.fileID,
             owner: session.owner,
@@ -66,11 +66,12 @@ struct VODPulls: Sendable {
         let now = clock.now
         let key = VODMedia.key(task.fileID, of: task.owner.application)
         let record = CodedRecord(VODPull.kind, key, task, at: now, until: nil)
-        guard try await records.insert(record.record, at: now) else {
-            throw UploadError(.unavailable, "The id of the task is taken; try again.")
-        }
+        let open = DialectRecord(kind: Self.open, key: key, text: "{}", createdAt: now)
         // Before the pull, so that what it brings is found wherever the gateway dies.
-        _ = try await records.insert(DialectRecord(kind: Self.open, key: key, text: "{}", createdAt: now), at: now)
+        guard try await core(await records.apply([.insert(record.record, at: now), .insert(open, at: now)]))
+        else {
+            throw VODError.core(UploadError(.unavailable, "The id of the task is taken; try again."))
+        }
         bell.ring()
         var new = starter.upload(
             from: url,
@@ -83,11 +84,11 @@ struct VODPulls: Sendable {
             let grant = signer.grant(for: task.fileID, until: .distantFuture)
             task.uploadID = try await pulls.begin(new, under: grant).id.text
         } catch {
-            try await finish(record, failure: VODPull.Failure(code: 70_000, message: error.message), hasEvent: false)
-            if let refusal = VODFailure(refusal: error) { throw refusal }
-            throw error
+            let failure = VODPull.Failure(code: 70_000, message: error.message)
+            try await core(await finish(record, failure: failure, hasEvent: false))
+            throw .core(error)
         }
-        _ = try await records.replace(record.replaced(by: task, until: nil).record)
+        _ = try await core(await records.replace(record.replaced(by: task, until: nil).record))
         return task
     }
 
@@ -104,41 +105,34 @@ struct VODPulls: Sendable {
 
     // MARK: Finishing
 
-    /// Creates the media whose content has arrived, and ends the tasks that have failed.
+    /// Creates the media whose content has arrived, and ends the tasks that have failed; one that cannot be looked at keeps no
+    /// other from ending.
     ///
     /// - Returns: Whether any task was open.
-    /// - Throws: `UploadError`; the next call continues.
-    func finishAll() async throws -> Bool {
-        var last: String?
-        while true {
-            let page = try await records.records(Self.open, prefix: "", after: last, limit: 100)
-            for record in page {
-                last = record.key
-                guard let found = try await records.record(VODPull.kind, record.key) else {
-                    _ = try await records.removeRecord(Self.open, record.key)
-                    continue
-                }
+    /// - Throws: The first failure, at the end; the next call continues.
+    func finishAll(_ failing: FailingRecords = FailingRecords()) async throws(UploadError) -> Bool {
+        try await records.each(Self.open, failing: failing) { (record) throws(UploadError) in
+            if let found = try await records.record(VODPull.kind, record.key) {
                 try await check(try CodedRecord<VODPull>(found))
+            } else {
+                _ = try await records.removeRecord(Self.open, record.key)
             }
-            if page.count < 100 { return last != nil }
         }
     }
 
-    private func check(_ found: CodedRecord<VODPull>) async throws {
+    private func check(_ found: CodedRecord<VODPull>) async throws(UploadError) {
         let task = found.content
-        // The gateway died before it recorded the event of the end.
+        // A gateway of an earlier version died before it recorded the event of the end.
         if task.finishedAt != nil { return try await finish(found, failure: task.failure) }
         let id = task.uploadID.flatMap { UploadID($0) }
         if let id, try await uploads.uploads.state(of: id) == .open { return }
-        // Created by a check that was interrupted, and perhaps deleted since.
+        // Created by a check of an earlier version that was interrupted, and perhaps deleted since.
         if try await library.record(task.fileID, of: task.owner.application) != nil {
             return try await finish(found, failure: nil)
         }
         if let object = try await uploads.objects.object(ObjectName(bucket: task.bucket, key: task.video.key)) {
-            if let media = VODMedia(task.session, size: object.size, md5: object.md5, contentID: object.id.text) {
-                _ = try await library.insert(media)
-            }
-            return try await finish(found, failure: nil)
+            let media = VODMedia(task.session, size: object.size, md5: object.md5, contentID: object.id.text)
+            return try await finish(found, failure: nil, with: media.map { [library.insertion(of: $0)] } ?? [])
         }
         guard let id else {
             guard clock.now.timeIntervalSince(found.record.createdAt) > Self.lost else { return }
@@ -153,11 +147,13 @@ struct VODPulls: Sendable {
     /// - Parameters:
     ///   - found: The task.
     ///   - failure: Why it failed; `nil` if its content is stored.
+    ///   - others: What is recorded with the end.
     ///   - hasEvent: Whether an event reports the end; not if the call that created the task failed.
     /// - Throws: `UploadError`.
     private func finish(
         _ found: CodedRecord<VODPull>,
         failure: VODPull.Failure?,
+        with others: [DialectChange] = [],
         hasEvent: Bool = true
     ) async throws(UploadError) {
         let now = clock.now
@@ -165,9 +161,13 @@ struct VODPulls: Sendable {
         task.finishedAt = now.unixSeconds
         task.failure = failure
         let end = now.addingTimeInterval(Self.retention)
+        let events = uploads.events
+        let event = hasEvent ? events.recording(.pulled, of: task.fileID, in: task.owner.application) : []
+        let changes: [DialectChange] = [
+            .replace(found.replaced(by: task, until: end).record),
+            .removeIfPresent(kind: Self.open, key: found.record.key),
+        ]
         // If not, another node was faster, or the upload was recorded meanwhile: the next check ends it.
-        guard try await records.replace(found.replaced(by: task, until: end).record) else { return }
-        if hasEvent { try await uploads.events.record(.pulled, of: task.fileID, in: task.owner.application) }
-        _ = try await records.removeRecord(Self.open, found.record.key)
+        if try await records.apply(changes + event + others) { events.bell.ring() }
     }
 }

@@ -35,8 +35,6 @@ struct VODFailure: Error, Sendable, Equatable {
         self.message = message
     }
 
-    static func invalid(_ message: String) -> VODFailure { VODFailure(.invalidRequest, message) }
-
     /// What the core's refusal of an upload means to the client; `nil` for an error of the server.
     init?(refusal error: UploadError) {
         switch error.code {
@@ -44,7 +42,10 @@ struct VODFailure: Error, Sendable, Equatable {
             self.init(.notAllowed, error.message)
         case .invalidRequest: self.init(.invalidRequest, error.message)
         case .tooManyRequests: self.init(.tooManyRequests, error.message)
-        default: return nil
+        case .unauthenticated, .notFound, .gone, .offsetMismatch, .lengthConflict, .lengthExceeded, .checksumMismatch,
+            .digestMismatch, .unsupportedChecksum, .notOpen, .conditionFailed, .invalidParts, .grantUsed, .interrupted,
+            .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .finishing, .unavailable:
+            return nil
         }
     }
 }

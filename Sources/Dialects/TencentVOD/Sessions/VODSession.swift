@@ -2,6 +2,7 @@ internal import Bytes
 internal import Foundation
 internal import Signing
 internal import UploadModel
+internal import VODKit
 
 /// One file of a session, and the object that it becomes.
 struct VODFile: Sendable, Equatable, Codable {
@@ -103,6 +104,13 @@ struct VODSession: Sendable, Equatable, Codable {
 
     /// The id of the media that a commit makes or changes.
     var mediaID: String { replacing ?? fileID }
+
+    /// The term of all sessions, by their ends.
+    static let ending = "end"
+}
+
+extension VODSession: FoundByTerms {
+    func terms(createdAt time: Date) -> [DialectTerm] { [DialectTerm(Self.ending, at: validUntil)] }
 }
 
 /// The files that a client names when it resumes an upload; none of them if it only sends its session.

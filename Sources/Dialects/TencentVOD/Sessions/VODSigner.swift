@@ -50,7 +50,7 @@ struct VODSigner: Sendable {
     /// Refuses values that a call may not have either, if a backend signs them itself.
     ///
     /// - Throws: `.invalidSignature`.
-    func checkParameters() throws(VODFailure) {
+    func checkParameters() throws(VODError) {
         let (signed, types) = (parameters, contentTypes)
         let rules: [(name: String, isRight: Bool)] = [
             ("classId", signed.classID ?? 0 >= 0),
@@ -115,15 +115,15 @@ struct VODSignatureCheck: Sendable {
     ///
     /// The call then counts for its key and user.
     ///
-    /// - Throws: `VODFailure`; `UploadError`, `.tooManyRequests` if key or user have sent too many calls.
-    func verify(_ signature: String, at now: Date) async throws -> VODSigner {
+    /// - Throws: `VODError`, `.tooManyRequests` if key or user have sent too many calls.
+    func verify(_ signature: String, at now: Date) async throws(VODError) -> VODSigner {
         let parsed = try Self.checked { () throws(SignatureFailure) in try TencentUploadSignature.parse(signature) }
         guard let secretID = parsed["secretId"] else { throw Self.failure(.missingParameter("secretId")) }
         var issuer: String?
         var key: APIKey?
         var noteUse: @Sendable () -> Void = {}
         var secrets = own.filter { $0.secretID.isExactly(secretID) }.map(\.secretKey)
-        if secrets.isEmpty, let found = try await pairs(secretID) {
+        if secrets.isEmpty, let found = try await core(await pairs(secretID)) {
             (secrets, noteUse) = (found.secrets, found.noteUse)
             issuer = found.key.id
             key = found.key
@@ -134,18 +134,18 @@ struct VODSignatureCheck: Sendable {
         if parameters.vodSubAppID == 0 { parameters.vodSubAppID = nil }
         let subject = try Self.value(VODSigner.Parameter.subject, in: parameters)
         guard subject.map(SubjectText.isValid) ?? true else {
-            throw VODFailure(.invalidSignature, "invalid signature: the subject \(SubjectText.rule)")
+            throw VODError(.invalidSignature, "invalid signature: the subject \(SubjectText.rule)")
         }
         let application = place.application(parameters.vodSubAppID)
         guard place.has(application) else {
-            throw VODFailure(
+            throw VODError(
                 .invalidSignature,
                 "invalid signature: this server does not serve the application in vodSubAppId"
             )
         }
         let rights = MintedRights(subject: subject, reach: place.reach(application))
         guard key.map({ $0.refusal(minting: rights) == nil }) ?? true else {
-            throw VODFailure(.invalidSignature, "invalid signature: its key is not for this user or application")
+            throw VODError(.invalidSignature, "invalid signature: its key is not for this user or application")
         }
         var maximumBytes: Int64?
         if let text = try Self.value(VODSigner.Parameter.maximumBytes, in: parameters) {
@@ -162,21 +162,22 @@ struct VODSignatureCheck: Sendable {
             end = min(end ?? .distantFuture, Date(timeIntervalSince1970: Double(seconds)))
         }
         let types = try Self.value(VODSigner.Parameter.contentTypes, in: parameters)
+        if issuer == nil { issuer = try Self.value(VODSigner.Parameter.key, in: parameters) }
         let signer = VODSigner(
             parameters: parameters,
             id: verified.code.map { String(UInt16($0) | 0x100, radix: 16).dropFirst() }.joined(),
             secretKey: secret,
             owner: VODOwner(application: application, subject: subject),
-            issuer: try issuer ?? Self.value(VODSigner.Parameter.key, in: parameters),
+            issuer: issuer,
             maximumBytes: maximumBytes,
             contentTypes: types.map { $0.split(separator: ",").map(String.init) } ?? [],
             verifiedAt: now,
             lastExpiry: end
         )
-        if try await revoked.isRevoked(issuer: signer.issuer, subject: subject, issuedAt: signer.signedAt) {
-            throw VODFailure(.invalidSignature, "invalid signature: it was revoked")
+        if try await core(await revoked.isRevoked(issuer: signer.issuer, subject: subject, issuedAt: signer.signedAt)) {
+            throw VODError(.invalidSignature, "invalid signature: it was revoked")
         }
-        try RequestMeter.identify(key: signer.issuer, subject: subject)
+        try await core(try RequestMeter.identify(key: signer.issuer, subject: subject))
         return signer
     }
 
@@ -184,7 +185,7 @@ struct VODSignatureCheck: Sendable {
         _ signature: String,
         by secrets: [String],
         at now: Date
-    ) throws(VODFailure) -> (TencentUploadSignature.Verified, secret: String) {
+    ) throws(VODError) -> (TencentUploadSignature.Verified, secret: String) {
         var last = SignatureFailure.unknownSecretID
         for secret in secrets {
             do throws(SignatureFailure) {
@@ -207,7 +208,7 @@ struct VODSignatureCheck: Sendable {
     private static func value(
         _ name: String,
         in parameters: TencentUploadSignature.Parameters
-    ) throws(VODFailure) -> String? {
+    ) throws(VODError) -> String? {
         guard let value = parameters.additional.first(where: { $0.name == name })?.value else { return nil }
         guard !value.isEmpty else { throw failure(.outOfRange(name)) }
         return value
@@ -215,7 +216,7 @@ struct VODSignatureCheck: Sendable {
 
     private static func checked<Success>(
         _ body: () throws(SignatureFailure) -> Success
-    ) throws(VODFailure) -> Success {
+    ) throws(VODError) -> Success {
         do throws(SignatureFailure) {
             return try body()
         } catch {
@@ -223,8 +224,8 @@ struct VODSignatureCheck: Sendable {
         }
     }
 
-    static func failure(_ failure: SignatureFailure) -> VODFailure {
-        if failure == .expired { return VODFailure(.signatureExpired, "signature expired") }
+    static func failure(_ failure: SignatureFailure) -> VODError {
+        if failure == .expired { return VODError(.signatureExpired, "signature expired") }
         let reason =
             switch failure {
             case .notBase64: "not standard Base64"
@@ -239,6 +240,6 @@ struct VODSignatureCheck: Sendable {
             case .expired, .lifetimeTooLong: "it is valid for more than 90 days"
             case .notYetValid: "its currentTimeStamp is not yet; check the clock of its signer"
             }
-        return VODFailure(.invalidSignature, "invalid signature: \(reason)")
+        return VODError(.invalidSignature, "invalid signature: \(reason)")
     }
 }

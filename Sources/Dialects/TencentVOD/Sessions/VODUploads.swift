@@ -53,8 +53,6 @@ struct VODUploads: Sendable {
 
     private static let signatureKind = "tencent signature"
     /// Seconds for which a record is kept after the end of its session, so that what the session left can be removed.
-    ///
-    /// Longer than any session: `removeExpired` looks at sessions by their age.
     private static let cleaning: Int64 = 31 * 86_400
 
     /// Seconds after its begin in which a session can be used and committed, however often it is resumed.
@@ -84,29 +82,30 @@ struct VODUploads: Sendable {
     ///   - region: The storage region that the client measured as the nearest; the signature's comes first.
     ///   - signer: Who signed the request.
     /// - Returns: The session and its credentials.
-    /// - Throws: `VODFailure`; `UploadError` if state or storage do not respond.
-    func begin(_ request: VODRequest, region: String?, by signer: VODSigner) async throws -> Applied {
+    /// - Throws: `VODError`.
+    func begin(_ request: VODRequest, region: String?, by signer: VODSigner) async throws(VODError) -> Applied {
         try checkRate(of: signer)
         let now = clock.now
-        if signer.isOneTime, try await records.record(Self.signatureKind, signer.id) != nil { throw Self.used }
+        _ = try await consumption(of: signer, for: nil, at: now)
         var session = try await newSession(request, region: region, by: signer, at: now)
         for file in session.files { try await admit(file, of: session, by: signer) }
-        try await prepareBucket()
+        try await core(await prepareBucket())
         while true {
-            try await count(session, at: now)
             let record = CodedRecord(VODSession.kind, session.fileID, session, at: now, until: end(of: session))
-            if try await records.insert(record.record, at: now) { break }
-            try await discount(session)
-            // The same millisecond and the same six digits.
+            let changes =
+                try await [.insert(record.record, at: now)] + counting(session, at: now)
+                + consumption(of: signer, for: session.fileID, at: now)
+            do throws(UploadError) {
+                if try await records.apply(changes) { break }
+            } catch {
+                // It may have been recorded nevertheless: then this session has the signature.
+                guard signer.isOneTime, try await core(await user(of: signer)) == session.fileID else {
+                    throw .core(error)
+                }
+                break
+            }
+            // The signature was used meanwhile, or it is the same millisecond and the same six digits.
             session = try await newSession(request, region: region, by: signer, at: now)
-        }
-        do {
-            // Last, so that a failure before it does not use up the signature.
-            try await use(signer, for: session.fileID)
-        } catch {
-            _ = try? await records.removeRecord(VODSession.kind, session.fileID)
-            try? await discount(session)
-            throw error
         }
         return try applied(session, by: signer, at: now)
     }
@@ -116,7 +115,7 @@ struct VODUploads: Sendable {
         region: String?,
         by signer: VODSigner,
         at now: Date
-    ) async throws -> VODSession {
+    ) async throws(VODError) -> VODSession {
         let parameters = signer.parameters
         let fileID = Self.newID(at: now)
         var session = VODSession(
@@ -134,8 +133,8 @@ struct VODUploads: Sendable {
             session.video = Self.file(video, named: "f0", in: directory)
             session.cover = cover.map { Self.file($0, named: Self.following(fileID), in: directory) }
         case .cover(let cover, let id):
-            guard let media = try await media(id, of: signer)?.content else {
-                throw VODFailure(.noMedia, "there is no media with this fileId")
+            guard let media = try await core(await media(id, of: signer)?.content) else {
+                throw VODError(.noMedia, "there is no media with this fileId")
             }
             // A name of its own: the old cover stays until the new one is committed.
             session.replacing = id
@@ -166,15 +165,10 @@ struct VODUploads: Sendable {
     }
 
     /// Checks limits and quotas before a byte is sent.
-    func admit(_ file: VODFile, of session: VODSession, by signer: VODSigner) async throws {
+    func admit(_ file: VODFile, of session: VODSession, by signer: VODSigner) async throws(VODError) {
         let grant = signer.grant(for: session.fileID, until: .distantFuture)
-        do throws(UploadError) {
-            let wanted = VODNewFile(name: file.name, type: file.type, size: file.size)
-            try await uploads.checkAdmission(of: wanted.newUpload, under: grant)
-        } catch {
-            if let failure = VODFailure(refusal: error) { throw failure }
-            throw error
-        }
+        let wanted = VODNewFile(name: file.name, type: file.type, size: file.size)
+        try await core(await uploads.checkAdmission(of: wanted.newUpload, under: grant))
     }
 
     func prepareBucket() async throws(UploadError) {
@@ -190,32 +184,30 @@ struct VODUploads: Sendable {
     ///   - named: The files that the client names again.
     ///   - signer: Who signed the request.
     /// - Returns: The session and its credentials.
-    /// - Throws: `VODFailure`, `.invalidSession` also if the files are not those of the session: phones then begin another
-    ///   one. `UploadError` if the state does not respond.
+    /// - Throws: `VODError`, `.invalidSession` also if the files are not those of the session: phones then begin another one.
     func resume(
         _ sessionKey: String,
         for named: VODNamedFiles = VODNamedFiles(),
         by signer: VODSigner
-    ) async throws -> Applied {
+    ) async throws(VODError) -> Applied {
         let now = clock.now
         while true {
             let found = try await session(sessionKey, of: signer, at: now)
             guard !found.content.isCommitted else {
-                throw VODFailure(.invalidSession, "this upload is complete; begin another one")
+                throw VODError(.invalidSession, "this upload is complete; begin another one")
             }
             guard found.content.has(named) else {
-                throw VODFailure(.invalidSession, "these are not the files of the session; begin the upload again")
+                throw VODError(.invalidSession, "these are not the files of the session; begin the upload again")
             }
-            try await use(signer, for: found.content.fileID)
+            let consumption = try await consumption(of: signer, for: found.content.fileID, at: now)
             var session = found.content
             session.takeNames(of: named)
             session.validUntil = extendedEnd(of: found, at: now)
             // A commit has ended the right, and died before it was recorded.
-            if try await objects.hasEnded(right: session.right) { session.turn = (session.turn ?? 0) + 1 }
+            if try await core(await objects.hasEnded(right: session.right)) { session.turn = (session.turn ?? 0) + 1 }
+            let replacing = DialectChange.replace(found.replaced(by: session, until: end(of: session)).record)
             // If not, another request has moved the end on, or committed it.
-            guard try await records.replace(found.replaced(by: session, until: end(of: session)).record) else {
-                continue
-            }
+            guard try await core(await records.apply([replacing] + consumption)) else { continue }
             return try applied(session, by: signer, at: now)
         }
     }
@@ -224,12 +216,13 @@ struct VODUploads: Sendable {
         _ sessionKey: String,
         of signer: VODSigner,
         at now: Date
-    ) async throws -> CodedRecord<VODSession> {
-        let unknown = VODFailure(.invalidSession, "the session is unknown or has expired; begin the upload again")
-        guard let id = keys.open(sessionKey), let record = try await records.record(VODSession.kind, id) else {
+    ) async throws(VODError) -> CodedRecord<VODSession> {
+        let unknown = VODError(.invalidSession, "the session is unknown or has expired; begin the upload again")
+        guard let id = keys.open(sessionKey), let record = try await core(await records.record(VODSession.kind, id))
+        else {
             throw unknown
         }
-        let found = try CodedRecord<VODSession>(record)
+        let found = try await core(try CodedRecord<VODSession>(record))
         guard signer.owns(found.content.owner), now.unixSeconds < found.content.validUntil else { throw unknown }
         return found
     }
@@ -244,7 +237,7 @@ struct VODUploads: Sendable {
         Date(timeIntervalSince1970: Double(session.validUntil + Self.cleaning))
     }
 
-    private func applied(_ session: VODSession, by signer: VODSigner, at now: Date) throws -> Applied {
+    private func applied(_ session: VODSession, by signer: VODSigner, at now: Date) throws(VODError) -> Applied {
         // Nothing can be sent after the session, when nothing would remove it.
         let seconds = min(now.unixSeconds + place.certificateSeconds, session.validUntil)
         let end = min(Date(timeIntervalSince1970: Double(seconds)), signer.lastExpiry ?? .distantFuture)
@@ -265,68 +258,75 @@ struct VODUploads: Sendable {
             let credentials = try issuer.mint(grant, for: .tencent)
             return Applied(session: session, sessionKey: keys.seal(session.fileID), credentials: credentials)
         } catch {
-            throw VODFailure.invalid(error.message)
+            throw VODError.invalid(error.message)
         }
     }
 
     // MARK: One-time signatures
 
-    private static let used = VODFailure(.signatureUsed, "this one-time signature was used; ask for another one")
+    private static let used = VODError(.signatureUsed, "this one-time signature was used; ask for another one")
 
-    /// Consumes a one-time signature for a session, or checks that this session has consumed it.
+    /// The session that has consumed a one-time signature.
+    private func user(of signer: VODSigner) async throws(UploadError) -> String? {
+        try await records.record(Self.signatureKind, signer.id)?.text
+    }
+
+    /// The change that consumes a one-time signature for a session; none if this session has consumed it.
     ///
     /// Some SDKs keep one signature for all calls of an upload, others fetch another one for each call.
     ///
-    /// - Throws: `VODFailure`, `.signatureUsed`; `UploadError`.
-    private func use(_ signer: VODSigner, for fileID: String) async throws {
-        guard signer.isOneTime else { return }
-        let now = clock.now
+    /// - Throws: `VODError`, `.signatureUsed`.
+    private func consumption(
+        of signer: VODSigner,
+        for fileID: String?,
+        at now: Date
+    ) async throws(VODError) -> [DialectChange] {
+        guard signer.isOneTime else { return [] }
+        if let user = try await core(await user(of: signer)) {
+            guard user == fileID else { throw Self.used }
+            return []
+        }
         let record = DialectRecord(
             kind: Self.signatureKind,
             key: signer.id,
-            text: fileID,
+            text: fileID ?? "",
             createdAt: now,
             // Later it is refused because it has expired.
             expiresAt: Date(timeIntervalSince1970: Double(signer.parameters.expireTime + 60))
         )
-        do throws(UploadError) {
-            if try await records.insert(record, at: now) { return }
-        } catch {
-            // It may have been inserted nevertheless: then this session has the signature.
-            guard try await records.record(Self.signatureKind, signer.id)?.text == fileID else { throw error }
-            return
-        }
-        guard try await records.record(Self.signatureKind, signer.id)?.text == fileID else { throw Self.used }
+        return [.insert(record, at: now)]
     }
 
     // MARK: Committing
 
     /// Makes media of what was uploaded in a session; the same for each call.
     ///
-    /// - Throws: `VODFailure`, `.incomplete` if bytes are missing; nothing is lost then.
-    func commit(_ sessionKey: String, by signer: VODSigner) async throws -> Committed {
+    /// - Throws: `VODError`, `.incomplete` if bytes are missing; nothing is lost then.
+    func commit(_ sessionKey: String, by signer: VODSigner) async throws(VODError) -> Committed {
         while true {
             let now = clock.now
             let found = try await session(sessionKey, of: signer, at: now)
             var session = found.content
-            try await use(signer, for: session.fileID)
-            if let media = try await committed(session, by: signer) {
+            var changes = try await consumption(of: signer, for: session.fileID, at: now)
+            if let media = try await core(await committed(session, by: signer)) {
+                if !changes.isEmpty, try await !core(await records.apply(changes)) { continue }
                 return Committed(media: media, session: session)
             }
             // A commit that comes too early ends nothing.
             try await checkArrival(of: session)
             // From here on nothing that was sent under the session's certificates changes what is committed.
-            try await endRight(of: session)
+            try await core(await endRight(of: session))
             try await checkArrival(of: session)
             session.isCommitted = true
-            // Cleaning up does not begin before this end, so it cannot remove what is being committed.
             session.validUntil = extendedEnd(of: found, at: now)
-            guard try await records.replace(found.replaced(by: session, until: end(of: session)).record) else {
+            changes.append(.replace(found.replaced(by: session, until: end(of: session)).record))
+            let (media, recording) = try await recording(session, by: signer)
+            // If not, another commit was faster, or cleaning up has ended the session.
+            guard try await core(await records.apply(changes + discounting(session) + recording)) else {
                 continue
             }
-            // If this fails, the session's end does it.
-            try? await discount(session)
-            return Committed(media: try await record(session, by: signer), session: session)
+            events.bell.ring()
+            return Committed(media: try await core(await settled(media, of: session)), session: session)
         }
     }
 
@@ -341,7 +341,7 @@ struct VODUploads: Sendable {
     }
 
     /// The media of a session, if an earlier commit recorded it.
-    private func committed(_ session: VODSession, by signer: VODSigner) async throws -> VODMedia? {
+    private func committed(_ session: VODSession, by signer: VODSigner) async throws(UploadError) -> VODMedia? {
         guard session.isCommitted else { return nil }
         guard let media = try await media(session.mediaID, of: signer)?.content else { return nil }
         if session.replacing == nil { return media }
@@ -349,18 +349,19 @@ struct VODUploads: Sendable {
         return media.coverSession.map { $0 >= session.fileID } ?? false ? media : nil
     }
 
-    private func checkArrival(of session: VODSession) async throws {
+    private func checkArrival(of session: VODSession) async throws(VODError) {
         for (file, what) in [(session.video, "video"), (session.cover, "cover")] {
             guard let file else { continue }
-            guard let object = try await objects.object(ObjectName(bucket: session.bucket, key: file.key)) else {
-                throw VODFailure(.incomplete, "the \(what) has not arrived completely; upload it and commit again")
+            guard let object = try await core(await objects.object(ObjectName(bucket: session.bucket, key: file.key)))
+            else {
+                throw VODError(.incomplete, "the \(what) has not arrived completely; upload it and commit again")
             }
             // A client that announced nothing may have sent nothing.
             if object.size == 0 {
-                throw VODFailure(.incomplete, "the \(what) is empty; upload another one and commit again")
+                throw VODError(.incomplete, "the \(what) is empty; upload another one and commit again")
             }
             if let size = file.size, object.size != size {
-                throw VODFailure(
+                throw VODError(
                     .incomplete,
                     "the \(what) has \(object.size) bytes instead of \(size); upload it again and commit again"
                 )
@@ -368,50 +369,54 @@ struct VODUploads: Sendable {
         }
     }
 
-    private func record(_ session: VODSession, by signer: VODSigner) async throws -> VODMedia {
-        if let replaced = session.replacing { return try await replaceCover(of: replaced, with: session, by: signer) }
-        guard let video = session.video else { throw VODFailure.invalid("the session has no video") }
-        guard let object = try await objects.object(ObjectName(bucket: session.bucket, key: video.key)),
-            let media = try await media(session, object)
-        else { throw VODFailure(.incomplete, "the video has not arrived completely; upload it and commit again") }
-        // Before the media: it is delivered only once that is there, and a repeated commit would not record it.
-        try await events.record(.uploaded, of: media.fileID, in: media.owner.application)
-        if try await library.insert(media) {
-            // Who may write to the bucket may have replaced a file before this media could be found.
-            guard let found = try await library.media(media.fileID, of: media.owner.application) else { return media }
-            return try await library.settled(found, telling: events)?.content ?? media
-        }
-        // Another commit of this session was faster.
-        guard let known = try await self.media(session.fileID, of: signer) else {
-            throw VODFailure(.noMedia, "this media was deleted")
-        }
-        return known.content
-    }
-
-    private func media(_ session: VODSession, _ video: Media) async throws -> VODMedia? {
-        let content = try await library.content(video, with: session.segments, without: session.cover?.key)
-        return VODMedia(session, size: content.size, md5: content.md5, contentID: content.id)
-    }
-
-    private func replaceCover(of id: String, with session: VODSession, by signer: VODSigner) async throws -> VODMedia {
-        while true {
-            guard let found = try await media(id, of: signer), let cover = session.cover else {
-                throw VODFailure(.noMedia, "there is no media with this fileId")
+    /// What a session makes or changes, and the changes that record it.
+    private func recording(
+        _ session: VODSession,
+        by signer: VODSigner
+    ) async throws(VODError) -> (media: VODMedia, changes: [DialectChange]) {
+        if let id = session.replacing {
+            guard let found = try await core(await media(id, of: signer)), let cover = session.cover else {
+                throw VODError(.noMedia, "there is no media with this fileId")
             }
             // The cover of a later session stays.
-            if let current = found.content.coverSession, current >= session.fileID { return found.content }
+            if let current = found.content.coverSession, current >= session.fileID { return (found.content, []) }
             var media = found.content
             if let replaced = media.cover { media.replacedCovers.append(replaced.key) }
             media.cover = cover
             media.coverSession = session.fileID
-            guard try await records.replace(found.replaced(by: media, until: nil).record) else { continue }
-            // If this fails, the end of the session removes it.
-            try? await removeReplacedCovers(of: id, media.owner.application)
-            return media
+            return (media, [.replace(found.replaced(by: media, until: nil).record)])
         }
+        guard let video = session.video else { throw VODError.invalid("the session has no video") }
+        if try await core(await library.record(session.fileID, of: session.owner.application))?.content.isDeleted
+            == true
+        {
+            throw VODError(.noMedia, "this media was deleted")
+        }
+        guard let object = try await core(await objects.object(ObjectName(bucket: session.bucket, key: video.key))),
+            let media = try await core(await media(session, object))
+        else { throw VODError(.incomplete, "the video has not arrived completely; upload it and commit again") }
+        let event = events.recording(.uploaded, of: media.fileID, in: media.owner.application)
+        return (media, [library.insertion(of: media)] + event)
     }
 
-    private func removeReplacedCovers(of id: String, _ application: Int64) async throws {
+    /// Media after its commit.
+    private func settled(_ media: VODMedia, of session: VODSession) async throws(UploadError) -> VODMedia {
+        if session.replacing != nil {
+            // If this fails, the end of the session removes it.
+            try? await removeReplacedCovers(of: media.fileID, media.owner.application)
+            return media
+        }
+        // Who may write to the bucket may have replaced a file before this media could be found.
+        guard let found = try await library.media(media.fileID, of: media.owner.application) else { return media }
+        return try await library.settled(found, telling: events)?.content ?? media
+    }
+
+    private func media(_ session: VODSession, _ video: Media) async throws(UploadError) -> VODMedia? {
+        let content = try await library.content(video, with: session.segments, without: session.cover?.key)
+        return VODMedia(session, size: content.size, md5: content.md5, contentID: content.id)
+    }
+
+    private func removeReplacedCovers(of id: String, _ application: Int64) async throws(UploadError) {
         guard let found = try await library.record(id, of: application), !found.content.replacedCovers.isEmpty else {
             return
         }
@@ -425,36 +430,32 @@ struct VODUploads: Sendable {
     }
 
     /// Media of the signer's application and user.
-    private func media(_ fileID: String, of signer: VODSigner) async throws -> CodedRecord<VODMedia>? {
+    private func media(_ fileID: String, of signer: VODSigner) async throws(UploadError) -> CodedRecord<VODMedia>? {
         guard let found = try await library.media(fileID, of: signer.owner.application) else { return nil }
         return signer.owns(found.content.owner) ? found : nil
     }
 
     // MARK: Cleaning up
 
-    /// Removes what expired sessions have left, and their records.
+    /// Removes what expired sessions have left, and their records; one that fails keeps no other from being removed.
     ///
-    /// - Throws: `UploadError`; the next call continues.
-    func removeExpired() async throws {
+    /// - Returns: Whether there were any.
+    /// - Throws: The first failure, at the end; the next call continues.
+    @discardableResult
+    func removeExpired(_ failing: FailingRecords = FailingRecords()) async throws(UploadError) -> Bool {
         let now = clock.now.unixSeconds - grace
-        var last: String?
-        while true {
-            let page = try await records.records(VODSession.kind, prefix: "", after: last, limit: 100)
-            for record in page {
-                last = record.key
-                // Ids begin with the time, so all that follow are younger.
-                guard let id = UInt64(record.key), Int64(id / 1_000_000_000) + place.sessionSeconds <= now else {
-                    return
-                }
-                let found = try CodedRecord<VODSession>(record)
-                if now >= found.content.validUntil { try await remove(found) }
-            }
-            if page.count < 100 { return }
+        let old = try await records.addTerms(to: VODSession.kind, as: VODSession.self, failing: failing)
+        let hasAny = try await records.each(VODSession.kind, VODSession.ending, upTo: now, failing: failing) {
+            (record) throws(UploadError) in
+            let found = try CodedRecord<VODSession>(record)
+            if now >= found.content.validUntil { try await remove(found) }
         }
+        if let old { throw old }
+        return hasAny
     }
 
     /// Ends a session, and removes its files unless media has them.
-    private func remove(_ found: CodedRecord<VODSession>) async throws {
+    private func remove(_ found: CodedRecord<VODSession>) async throws(UploadError) {
         let session = found.content
         var ended = session
         ended.validUntil = 0
@@ -467,7 +468,7 @@ struct VODUploads: Sendable {
         }
         if media == nil, let directory = session.segments { try await objects.removeObjects(below: directory) }
         if let replaced = session.replacing { try await removeReplacedCovers(of: replaced, session.owner.application) }
-        try await discount(session)
-        _ = try await records.removeRecord(VODSession.kind, session.fileID)
+        let removal = DialectChange.removeIfPresent(kind: VODSession.kind, key: session.fileID)
+        _ = try await records.apply([removal] + discounting(session))
     }
 }

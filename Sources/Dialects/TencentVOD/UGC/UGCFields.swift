@@ -7,7 +7,7 @@ struct UGCFields {
     private let members: JSONMembers
 
     /// - Throws: `.invalidRequest`.
-    init(json: [UInt8]) throws(VODFailure) {
+    init(json: [UInt8]) throws(VODError) {
         if let excess = JSONLimits().excess(in: json) { throw .invalid("invalid request: \(excess) are allowed") }
         guard let members = JSONValue(json: json)?.members,
             let repeated = JSONNames.repeated(in: json)
@@ -23,7 +23,7 @@ struct UGCFields {
     }
 
     /// A text; `nil` if it is missing, `null` or empty, which SDKs do not distinguish.
-    func text(_ name: String, atMost limit: Int = 16_384) throws(VODFailure) -> String? {
+    func text(_ name: String, atMost limit: Int = 16_384) throws(VODError) -> String? {
         switch members[name.lowercasedASCII()] {
         case nil, .null?: return nil
         case .string(let text)? where text.isEmpty: return nil
@@ -33,15 +33,15 @@ struct UGCFields {
     }
 
     /// - Throws: `.invalidSignature` if it is missing.
-    func signature() throws(VODFailure) -> String {
+    func signature() throws(VODError) -> String {
         guard let signature = try text("signature") else {
-            throw VODFailure(.invalidSignature, "invalid signature: it is missing")
+            throw VODError(.invalidSignature, "invalid signature: it is missing")
         }
         return signature
     }
 
     /// Bytes of a file; `nil` if it is missing.
-    func size(_ name: String) throws(VODFailure) -> Int64? {
+    func size(_ name: String) throws(VODError) -> Int64? {
         switch members[name.lowercasedASCII()] {
         case nil, .null?: return nil
         case .integer(let size)? where size > 0: return size
@@ -53,7 +53,7 @@ struct UGCFields {
 
 extension VODNamedFiles {
     /// - Throws: `.invalidRequest`.
-    init(_ fields: UGCFields) throws(VODFailure) {
+    init(_ fields: UGCFields) throws(VODError) {
         self.init(
             video: try VODNewFile(fields, "video"),
             cover: try VODNewFile(fields, "cover"),
@@ -71,7 +71,7 @@ extension VODNewFile {
     /// - Throws: `.invalidRequest`.
     ///
     /// `nil` if neither name nor type is there.
-    init?(_ fields: UGCFields, _ prefix: String) throws(VODFailure) {
+    init?(_ fields: UGCFields, _ prefix: String) throws(VODError) {
         let name = try fields.text(prefix + "Name", atMost: 512)
         let type = try fields.text(prefix + "Type", atMost: 512)
         let size = try fields.size(prefix + "Size")

@@ -24,16 +24,16 @@ struct UGCHandler: UGCResponder {
     let objectURL: ObjectURL
     let cors: CORSPolicy
     let calls: CounterTable
-    let report: @Sendable (_ call: String, _ error: any Error) -> Void
+    let report: @Sendable (_ call: String, _ message: String) -> Void
     let clock: any WallClock
 
     static let known: Set<String> = ["PrepareUploadUGC", "ApplyUploadUGC", "CommitUploadUGC"]
 
-    func answer(_ name: String, _ request: Request) async throws -> (response: Response, code: String) {
+    func answer(_ name: String, _ request: Request) async throws(VODError) -> (response: Response, code: String) {
         (try await response(name, request), "0")
     }
 
-    private func response(_ name: String, _ request: Request) async throws -> Response {
+    private func response(_ name: String, _ request: Request) async throws(VODError) -> Response {
         let fields = try UGCFields(json: try await Self.json(of: request, named: name))
         let signer = try await signatures.verify(try fields.signature(), at: clock.now)
         try signer.checkParameters()
@@ -49,7 +49,7 @@ struct UGCHandler: UGCResponder {
     /// The JSON of a call, wherever its SDK puts it.
     ///
     /// - Throws: `.invalidRequest`, also for an unknown call.
-    static func json(of request: Request, named name: String) async throws(VODFailure) -> [UInt8] {
+    static func json(of request: Request, named name: String) async throws(VODError) -> [UInt8] {
         guard request.head.method == .post || request.head.method == .get else {
             throw .invalid("invalid request: the method must be POST")
         }
@@ -69,9 +69,10 @@ struct UGCHandler: UGCResponder {
         return Array(text.utf8)
     }
 
-    private func apply(_ fields: UGCFields, _ signer: VODSigner, _ request: Request) async throws -> Response {
+    private func apply(_ fields: UGCFields, _ signer: VODSigner, _ request: Request) async throws(VODError) -> Response
+    {
         guard isServed else {
-            throw VODFailure(.notServed, "this server has no object endpoint (object.listen), so it takes no uploads")
+            throw VODError(.notServed, "this server has no object endpoint (object.listen), so it takes no uploads")
         }
         let applied: VODUploads.Applied
         if let sessionKey = try fields.text("vodSessionKey") {
@@ -79,17 +80,19 @@ struct UGCHandler: UGCResponder {
         } else {
             let region = try fields.text("storageRegion", atMost: 64)
             guard region.map(SignatureRequest.isRegion) ?? true else {
-                throw VODFailure.invalid("invalid request: storageRegion must be a region such as ap-guangzhou")
+                throw VODError.invalid("invalid request: storageRegion must be a region such as ap-guangzhou")
             }
             applied = try await uploads.begin(try Self.request(fields), region: region, by: signer)
         }
-        return UGCDocuments.application(
+        var response = UGCDocuments.application(
             applied,
             at: place,
             appID: appID(of: signer),
             isForIOS: Self.isIOS(request.head.fields),
             now: clock.now
         )
+        response.trace.mediaID = applied.session.mediaID
+        return response
     }
 
     /// Whether a call comes from the SDK for iOS, which neither names itself nor sets `User-Agent`.
@@ -101,7 +104,7 @@ struct UGCHandler: UGCResponder {
         return ["cfnetwork", "darwin", "iphone", "ipad"].contains { agent.contains($0) }
     }
 
-    static func request(_ fields: UGCFields) throws(VODFailure) -> VODRequest {
+    static func request(_ fields: UGCFields) throws(VODError) -> VODRequest {
         let video = try VODNewFile(fields, "video")
         let cover = try VODNewFile(fields, "cover")
         if let id = try fields.text("fileId", atMost: 64) {
@@ -114,22 +117,32 @@ struct UGCHandler: UGCResponder {
         return .media(video, cover: cover)
     }
 
-    private func commit(_ fields: UGCFields, _ signer: VODSigner, _ request: Request) async throws -> Response {
+    private func commit(_ fields: UGCFields, _ signer: VODSigner, _ request: Request) async throws(VODError) -> Response
+    {
         guard let sessionKey = try fields.text("vodSessionKey") else {
-            throw VODFailure.invalid("invalid request: vodSessionKey is missing")
+            throw VODError.invalid("invalid request: vodSessionKey is missing")
         }
         let committed = try await uploads.commit(sessionKey, by: signer)
-        return UGCDocuments.commitment(
+        var response = UGCDocuments.commitment(
             committed,
             base: try base(for: request, committed.media.bucket),
             secretKey: signer.secretKey,
             now: clock.now
         )
+        response.note(committed.media)
+        return response
     }
 
     /// The URL of the bucket, always with `http:`, which the SDKs replace themselves: Android makes `httpss:` of `https:`.
-    private func base(for request: Request, _ bucket: String) throws -> String {
-        let base = try place.mediaURL ?? objectURL.origin(for: request) + "/" + bucket
+    private func base(for request: Request, _ bucket: String) throws(VODError) -> String {
+        var base = place.mediaURL ?? ""
+        if base.isEmpty {
+            do throws(Problem) {
+                base = try objectURL.origin(for: request) + "/" + bucket
+            } catch {
+                throw VODError(.notServed, error.detail)
+            }
+        }
         return base.hasPrefix("https://") ? "http://" + base.dropFirst(8) : base
     }
 }

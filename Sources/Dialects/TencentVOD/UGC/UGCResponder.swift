@@ -14,7 +14,7 @@ protocol UGCResponder: Sendable {
     /// By call and code.
     var calls: CounterTable { get }
     /// Tells the operator why a call was not served.
-    var report: @Sendable (_ call: String, _ error: any Error) -> Void { get }
+    var report: @Sendable (_ call: String, _ message: String) -> Void { get }
 
     /// The response to a call.
     ///
@@ -22,8 +22,8 @@ protocol UGCResponder: Sendable {
     ///   - name: The action in the query; not necessarily a known one.
     ///   - request: The call.
     /// - Returns: The response, and its code for metrics, of which there is a bounded number.
-    /// - Throws: `VODFailure`; any other error means that the call cannot be served now.
-    func answer(_ name: String, _ request: Request) async throws -> (response: Response, code: String)
+    /// - Throws: `VODError`.
+    func answer(_ name: String, _ request: Request) async throws(VODError) -> (response: Response, code: String)
 }
 
 extension UGCResponder {
@@ -33,28 +33,26 @@ extension UGCResponder {
         let call = UGCHandler.known.contains(name) ? name : "other"
         var response: Response
         let code: String
-        do {
+        do throws(VODError) {
             (response, code) = try await answer(name, request)
-        } catch let failure as VODFailure {
-            code = String(failure.code.rawValue)
-            response = UGCDocuments.failure(failure)
-        } catch let error as UploadError where error.isTooManyRequests {
-            code = String(VODFailure.Code.tooManyRequests.rawValue)
-            response = refuse(error)
         } catch {
-            report(call, error)
-            code = "503"
-            response = UGCDocuments.unavailable()
+            if error.refusal == nil { report(call, error.message) }
+            response = self.response(to: error)
+            code = response.trace.errorCode ?? ""
         }
         calls[call, code].increment()
+        if code != "0" { response.trace.errorCode = code }
         cors.decorate(&response, for: request.head)
         return response
     }
 
     /// The response to a call that is refused before it is handled.
-    func refuse(_ error: UploadError) -> Response {
-        var response = VODFailure(refusal: error).map(UGCDocuments.failure) ?? UGCDocuments.unavailable()
-        if case .tooManyRequests(let refusal) = error.code { response.fields["Retry-After"] = refusal.retryAfter }
+    func refuse(_ error: UploadError) -> Response { response(to: .core(error)) }
+
+    private func response(to error: VODError) -> Response {
+        var response = error.refusal.map(UGCDocuments.failure) ?? UGCDocuments.unavailable()
+        if let wait = error.retryAfter { response.fields["Retry-After"] = wait }
+        response.trace.errorCode = error.refusal.map { String($0.code.rawValue) } ?? "503"
         return response
     }
 

@@ -6,18 +6,23 @@ internal import MetricsKit
 internal import RESTKit
 internal import UploadCore
 internal import UploadModel
+internal import VODKit
 
 /// Vimeo's API: `/me`, `/users`, `/videos`, `/oauth` and `/tokens`.
 struct VimeoAPIHandler: RequestHandler {
     let tokens: VimeoTokens
     let authenticator: Authenticator
     let rates: VimeoRates
+    /// Of revocations, by key: who mints tokens chooses their users.
+    let revocations: VimeoRates
     let videos: VimeoVideoCalls
     let service: any VimeoService
+    /// Whether `service` is the real one.
+    let isDirect: Bool
     let cors: CORSPolicy
     let bodyLimit: Int
     let calls: CounterTable
-    let report: @Sendable (_ call: String, _ error: any Error) -> Void
+    let report: @Sendable (_ call: String, _ message: String) -> Void
     let clock: any WallClock
 
     /// Methods and templates.
@@ -28,15 +33,12 @@ struct VimeoAPIHandler: RequestHandler {
         let allowed = resource?.methods ?? []
         if let response = cors.preflight(request.head, methods: allowed + [.options]) { return response }
         var response: Response
-        do {
+        do throws(VimeoError) {
             response = try await self.response(request, on: resource)
-        } catch let failure as VimeoFailure {
-            response = failure.response(requestID: request.id)
+            if response.trace.mediaID == nil { response.trace.mediaID = resource?.video.map(String.init) }
         } catch {
-            let failure =
-                (error as? UploadError).map(VimeoFailure.init) ?? VimeoFailure(500, 4003, "An internal error occurred.")
-            if failure.status.code >= 500 { report(resource?.name ?? "unknown", error) }
-            response = failure.response(requestID: request.id)
+            if error.isOfServer { report(resource?.name ?? "unknown", error.message) }
+            response = error.failure.response(requestID: request.id)
         }
         calls[resource?.name ?? "unknown", response.trace.errorCode ?? "0"].increment()
         cors.decorate(&response, for: request.head)
@@ -50,14 +52,14 @@ struct VimeoAPIHandler: RequestHandler {
         return response
     }
 
-    private func response(_ request: Request, on resource: VimeoResource?) async throws -> Response {
-        guard let resource else { throw VimeoFailure.notFound }
+    private func response(_ request: Request, on resource: VimeoResource?) async throws(VimeoError) -> Response {
+        guard let resource else { throw VimeoError.refused(.notFound) }
         let method = Self.method(of: request.head)
         if method == .options {
             return Response(204, ["Allow": (resource.methods + [.options]).map(\.rawValue).joined(separator: ", ")])
         }
         guard resource.methods.contains(method) || method == .head && resource.methods.contains(.get) else {
-            throw VimeoFailure.methodNotAllowed(resource.methods)
+            throw VimeoError.refused(.methodNotAllowed(resource.methods))
         }
         switch resource {
         case .clientToken: return try await clientToken(request)
@@ -66,25 +68,27 @@ struct VimeoAPIHandler: RequestHandler {
         }
         let caller = try await caller(request.head)
         let standing = rates.call(by: caller.grant.subject ?? caller.grant.id, at: clock.now)
-        guard standing.isAllowed else {
-            var failure = VimeoFailure(429, nil, "Too many API requests. Wait a minute, and try again.")
-            Self.add(standing, to: &failure.fields)
-            failure.fields["Retry-After"] = String(
-                max(1, Int64(standing.resetsAt.timeIntervalSince(clock.now).rounded(.up)))
-            )
-            throw failure
-        }
-        do {
+        guard standing.isAllowed else { throw .refused(tooMany(standing)) }
+        do throws(VimeoError) {
             var response = try await answer(method, resource, request, caller)
             Self.add(standing, to: &response.fields)
             response.fields["Vary"] = "Accept,Accept-Encoding"
             return response
-        } catch let failure as VimeoFailure {
-            var failure = failure
+        } catch {
+            guard case .refused(var failure) = error else { throw error }
             // Unless it tells of another limit.
             if failure.fields["X-RateLimit-Remaining"] == nil { Self.add(standing, to: &failure.fields) }
-            throw failure
+            throw .refused(failure)
         }
+    }
+
+    private func tooMany(_ standing: VimeoRates.Standing) -> VimeoFailure {
+        var failure = VimeoFailure(429, nil, "Too many API requests. Wait a minute, and try again.")
+        Self.add(standing, to: &failure.fields)
+        failure.fields["Retry-After"] = String(
+            max(1, Int64(standing.resetsAt.timeIntervalSince(clock.now).rounded(.up)))
+        )
+        return failure
     }
 
     private static func add(_ standing: VimeoRates.Standing, to fields: inout HTTPFields) {
@@ -107,20 +111,27 @@ struct VimeoAPIHandler: RequestHandler {
         _ resource: VimeoResource,
         _ request: Request,
         _ caller: VimeoCaller
-    ) async throws -> Response {
+    ) async throws(VimeoError) -> Response {
         switch resource {
-        case .clientToken, .codeToken: throw VimeoFailure.notFound
+        case .clientToken, .codeToken: throw VimeoError.refused(.notFound)
         case .verify: return try await verify(request, caller)
         case .tokens:
-            try await tokens.revoke(caller)
+            guard !caller.isAppUser else { throw VimeoError.refused(.foreignToken) }
+            let standing = revocations.call(by: caller.grant.issuer ?? "", at: clock.now)
+            guard standing.isAllowed else { throw .refused(tooMany(standing)) }
+            // Its row frees nothing, and whoever mints tokens can repeat it.
+            try await FreeingWork.$onlyAdds.with(true) { () async throws(VimeoError) in
+                try await core(await tokens.revoke(caller))
+            }
             return Response(204)
         default:
             let call = try await videos.call(method, request, by: caller)
-            do {
+            do throws(VimeoError) {
                 return try await service.answer(resource, call)
-            } catch let error as UploadError {
-                guard case .quotaExceeded(let refusal) = error.code else { throw error }
-                throw VimeoFailure(refusal, error.message, cap: caller.grant.storedBytes, call.documents.quota)
+            } catch {
+                guard case .core(let cause) = error, case .quotaExceeded(let refusal) = cause.code else { throw error }
+                let cap = caller.grant.storedBytes
+                throw .refused(VimeoFailure(refusal, cause.message, cap: cap, call.documents.quota))
             }
         }
     }
@@ -128,30 +139,36 @@ struct VimeoAPIHandler: RequestHandler {
     // MARK: Tokens
 
     /// - Throws: 401.
-    private func caller(_ head: RequestHead) async throws -> VimeoCaller {
+    private func caller(_ head: RequestHead) async throws(VimeoError) -> VimeoCaller {
         guard let authorization = head.fields["Authorization"], !authorization.isEmpty else {
-            throw VimeoFailure.noToken
+            throw VimeoError.refused(.noToken)
         }
         let words = authorization.split(separator: " ", omittingEmptySubsequences: true)
-        guard words.count == 2 else { throw VimeoFailure.badToken }
+        guard words.count == 2 else { throw VimeoError.refused(.badToken) }
         switch words[0].lowercasedASCII() {
         case "bearer":
-            guard let caller = try await tokens.caller(String(words[1])) else { throw VimeoFailure.badToken }
+            if let caller = try await core(await tokens.caller(String(words[1]))) { return caller }
+            guard let key = try await core(await authenticator.user(authorization: authorization)),
+                let caller = try await core(try VimeoCaller(key))
+            else { throw VimeoError.refused(.badToken) }
+            guard !isDirect else { throw VimeoError.refused(.notDirect) }
             return caller
         case "basic":
             // An app without a user, as vimeo.js and vimeo.php send without a token.
             let key = try await client(head)
             let grant = tokens.grant(issuer: key.id, subject: nil, total: nil, lifetime: 60)
             return VimeoCaller(grant: grant, scopes: [.public])
-        default: throw VimeoFailure.badToken
+        default: throw VimeoError.refused(.badToken)
         }
     }
 
     /// The API key whose id and secret are the client's (RFC 6749 §2.3.1).
     ///
     /// - Throws: 401, code 8001.
-    private func client(_ head: RequestHead) async throws -> APIKey {
-        let refusal = VimeoFailure.unauthenticated(8001, "The client id or the client secret is wrong.")
+    private func client(_ head: RequestHead) async throws(VimeoError) -> APIKey {
+        let refusal = VimeoError.refused(
+            .unauthenticated(8001, "The client id or the client secret is wrong.")
+        )
         let words = (head.fields["Authorization"] ?? "").split(separator: " ", omittingEmptySubsequences: true)
         guard words.count == 2, words[0].lowercasedASCII() == "basic",
             let data = Data(base64Encoded: String(words[1])), let text = String(validating: data, as: UTF8.self),
@@ -164,7 +181,7 @@ struct VimeoAPIHandler: RequestHandler {
         } catch {
             switch error.code {
             case .unauthenticated, .forbidden: throw refusal
-            default: throw error
+            default: throw .core(error)
             }
         }
         guard key.user == nil, key.id == id else { throw refusal }
@@ -172,52 +189,56 @@ struct VimeoAPIHandler: RequestHandler {
     }
 
     /// `POST /oauth/authorize/client`: a token without a user.
-    private func clientToken(_ request: Request) async throws -> Response {
+    private func clientToken(_ request: Request) async throws(VimeoError) -> Response {
         let key = try await client(request.head)
         var body = try await VimeoBody(of: request, limit: bodyLimit)
         guard body.text("grant_type", atMost: 64) == "client_credentials" else {
-            throw VimeoFailure.invalid("grant_type", "must be client_credentials")
+            throw VimeoError.refused(.invalid("grant_type", "must be client_credentials"))
         }
         let scopes = try Self.scopes(&body) ?? [.public]
         guard Set(scopes).isSubset(of: [.public, .private]) else {
-            throw VimeoFailure.invalid("scope", "may contain only public and private without a user")
+            throw VimeoError.refused(.invalid("scope", "may contain only public and private without a user"))
         }
         // Without a user, no scope reaches any video.
         guard key.refusal(minting: MintedRights(subject: nil, reach: .uploads)) == nil else {
-            throw VimeoFailure(403, nil, "The API key is limited to some users.")
+            throw VimeoError(403, nil, "The API key is limited to some users.")
         }
-        let grant = try limited(
-            tokens.grant(issuer: key.id, subject: nil, total: nil, lifetime: VimeoTokensAPI.defaultLifetime),
-            by: key
+        let grant = try await core(
+            try limited(
+                tokens.grant(issuer: key.id, subject: nil, total: nil, lifetime: VimeoTokensAPI.defaultLifetime),
+                by: key
+            )
         )
         return try await tokenResponse(VimeoTokens.Content(grant: grant, scopes: scopes.map(\.rawValue)), request)
     }
 
     /// `POST /oauth/access_token`: a token for a code.
-    private func codeToken(_ request: Request) async throws -> Response {
+    private func codeToken(_ request: Request) async throws(VimeoError) -> Response {
         let key = try await client(request.head)
         var body = try await VimeoBody(of: request, limit: bodyLimit)
         guard body.text("grant_type", atMost: 64) == "authorization_code" else {
-            throw VimeoFailure.invalid("grant_type", "must be authorization_code")
+            throw VimeoError.refused(.invalid("grant_type", "must be authorization_code"))
         }
-        guard let code = body.text("code", atMost: 8192), let content = try await tokens.exchange(code),
+        guard let code = body.text("code", atMost: 8192), let content = try await core(await tokens.exchange(code)),
             content.grant.issuer == key.id
-        else { throw VimeoFailure.invalid("code", "is unknown, was used, or has expired") }
+        else { throw VimeoError.refused(.invalid("code", "is unknown, was used, or has expired")) }
         let scopes = content.scopes.compactMap(VimeoScope.init)
         guard key.refusal(minting: VimeoScope.rights(scopes, for: content.grant.subject)) == nil else {
-            throw VimeoFailure.invalid("code", "is for more than the API key may do itself")
+            throw VimeoError.refused(.invalid("code", "is for more than the API key may do itself"))
         }
         var token = content
         token.isCode = false
         token.keyUploads = key.allows(.upload)
-        token.grant = try limited(
-            tokens.grant(
-                issuer: key.id,
-                subject: content.grant.subject,
-                total: content.grant.storedBytes,
-                lifetime: VimeoTokensAPI.defaultLifetime
-            ),
-            by: key
+        token.grant = try await core(
+            try limited(
+                tokens.grant(
+                    issuer: key.id,
+                    subject: content.grant.subject,
+                    total: content.grant.storedBytes,
+                    lifetime: VimeoTokensAPI.defaultLifetime
+                ),
+                by: key
+            )
         )
         return try await tokenResponse(token, request)
     }
@@ -228,26 +249,27 @@ struct VimeoAPIHandler: RequestHandler {
         return grant
     }
 
-    static func scopes(_ body: inout VimeoBody) throws(VimeoFailure) -> [VimeoScope]? {
+    static func scopes(_ body: inout VimeoBody) throws(VimeoError) -> [VimeoScope]? {
         guard let text = body.text("scope", atMost: 512) else { return nil }
         var scopes: [VimeoScope] = []
         for name in text.split(whereSeparator: { $0 == " " || $0 == "," }) {
             guard let scope = VimeoScope(rawValue: String(name)) else {
-                throw .invalid("scope", "has an unknown scope")
+                throw VimeoError.refused(.invalid("scope", "has an unknown scope"))
             }
             scopes.append(scope)
         }
         return scopes
     }
 
-    private func verify(_ request: Request, _ caller: VimeoCaller) async throws -> Response {
+    private func verify(_ request: Request, _ caller: VimeoCaller) async throws(VimeoError) -> Response {
         let token = String((request.head.fields["Authorization"] ?? "").split(separator: " ").last ?? "")
         let scopes = VimeoScope.allCases.filter(caller.scopes.contains).map(\.rawValue)
         let content = VimeoTokens.Content(grant: caller.grant, scopes: scopes)
         return VimeoResponse.document(try await tokenDocument(content, token, request), "auth")
     }
 
-    private func tokenResponse(_ content: VimeoTokens.Content, _ request: Request) async throws -> Response {
+    private func tokenResponse(_ content: VimeoTokens.Content, _ request: Request) async throws(VimeoError) -> Response
+    {
         let document = try await tokenDocument(content, tokens.seal(content), request)
         var response = VimeoResponse.document(document, "auth")
         response.fields["Cache-Control"] = "no-store"
@@ -255,7 +277,9 @@ struct VimeoAPIHandler: RequestHandler {
     }
 
     /// What `/oauth/access_token` answers (protocol notes §3.1).
-    func tokenDocument(_ content: VimeoTokens.Content, _ token: String, _ request: Request) async throws -> JSONValue {
+    func tokenDocument(_ content: VimeoTokens.Content, _ token: String, _ request: Request) async throws(VimeoError)
+        -> JSONValue
+    {
         var members: JSONMembers = [
             "access_token": .string(token), "token_type": .string("bearer"),
             "scope": .string(content.scopes.joined(separator: " ")),

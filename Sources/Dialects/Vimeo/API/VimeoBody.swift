@@ -15,21 +15,21 @@ struct VimeoBody: Equatable {
     /// - Parameters:
     ///   - request: Its content is read, up to `limit` bytes.
     ///   - limit: Bytes.
-    /// - Throws: `VimeoFailure` 2205, or 413.
-    init(of request: Request, limit: Int) async throws(VimeoFailure) {
+    /// - Throws: `VimeoError` 2205, or 413.
+    init(of request: Request, limit: Int) async throws(VimeoError) {
         let content: [UInt8]
         do throws(SourceFailure) {
             content = try await request.body.collect(limit: limit)
         } catch {
             if case .tooLarge = error {
-                throw VimeoFailure(413, 2205, "The request is too large.", "A body may have \(limit) bytes.")
+                throw VimeoError(413, 2205, "The request is too large.", "A body may have \(limit) bytes.")
             }
-            throw .malformed("The body did not arrive: \(error).")
+            throw VimeoError.refused(.malformed("The body did not arrive: \(error)."))
         }
         try self.init(content, type: request.head.fields["Content-Type"].flatMap { MediaType($0)?.essence })
     }
 
-    init(_ content: [UInt8], type: String?) throws(VimeoFailure) {
+    init(_ content: [UInt8], type: String?) throws(VimeoError) {
         let first = content.first { !" \t\r\n".utf8.contains($0) }
         guard let first else {
             self.init()
@@ -39,34 +39,36 @@ struct VimeoBody: Equatable {
         if isJSON { try self.init(json: content) } else { try self.init(form: content) }
     }
 
-    private init(json: [UInt8]) throws(VimeoFailure) {
+    private init(json: [UInt8]) throws(VimeoError) {
         if let excess = JSONLimits().excess(in: json) {
-            throw .malformed("The body is too deep: \(excess) are allowed.")
+            throw VimeoError.refused(.malformed("The body is too deep: \(excess) are allowed."))
         }
         guard let members = JSONValue(json: json)?.members else {
-            throw .malformed("The body must be one JSON object, or a form.")
+            throw VimeoError.refused(.malformed("The body must be one JSON object, or a form."))
         }
         // A browser or a proxy may read another of two equal names.
         if let name = JSONNames.repeated(in: json)?.first {
-            throw .malformed("The member \(name) occurs twice.")
+            throw VimeoError.refused(.malformed("The member \(name) occurs twice."))
         }
         self.init(members)
     }
 
-    private init(form: [UInt8]) throws(VimeoFailure) {
-        guard let text = String(validating: form, as: UTF8.self) else { throw .malformed("The body is not UTF-8.") }
+    private init(form: [UInt8]) throws(VimeoError) {
+        guard let text = String(validating: form, as: UTF8.self) else {
+            throw VimeoError.refused(.malformed("The body is not UTF-8."))
+        }
         let items: QueryItems
         do throws(QueryItems.Failure) {
             items = try QueryItems(text)
         } catch {
-            throw .malformed("The body is neither JSON nor a form: \(error.reason).")
+            throw VimeoError.refused(.malformed("The body is neither JSON nor a form: \(error.reason)."))
         }
-        guard items.count <= 256 else { throw .malformed("The form has too many fields.") }
+        guard items.count <= 256 else { throw VimeoError.refused(.malformed("The form has too many fields.")) }
         var members: JSONMembers = [:]
         for item in items.items {
             let path = item.name.split(separator: ".", omittingEmptySubsequences: false).prefix(6).map(String.init)
             guard let added = Self.adding(.string(item.value), at: path[...], to: members) else {
-                throw .malformed("The member \(item.name.prefix(64)) occurs twice.")
+                throw VimeoError.refused(.malformed("The member \(item.name.prefix(64)) occurs twice."))
             }
             members = added
         }
@@ -109,9 +111,9 @@ struct VimeoBody: Equatable {
         problems.append(VimeoFailure.Parameter(field: field, code: code, message: message))
     }
 
-    /// - Throws: `VimeoFailure` 2204 with everything that was wrong.
-    func finish() throws(VimeoFailure) {
-        if !problems.isEmpty { throw .invalid(problems) }
+    /// - Throws: `VimeoError` 2204 with everything that was wrong.
+    func finish() throws(VimeoError) {
+        if !problems.isEmpty { throw VimeoError.refused(.invalid(problems)) }
     }
 
     /// A text of at most `limit` characters.

@@ -32,8 +32,8 @@ struct VimeoCall {
         }
     }
 
-    /// - Throws: `VimeoFailure` 2204.
-    func page() throws(VimeoFailure) -> Page {
+    /// - Throws: `VimeoError` 2204.
+    func page() throws(VimeoError) -> Page {
         Page(number: try number("page", 1, 1...1_000_000), size: try number("per_page", 25, 1...100))
     }
 
@@ -67,10 +67,10 @@ struct VimeoCall {
         return VimeoResponse.document(document, "video")
     }
 
-    private func number(_ name: String, _ standard: Int, _ range: ClosedRange<Int>) throws(VimeoFailure) -> Int {
+    private func number(_ name: String, _ standard: Int, _ range: ClosedRange<Int>) throws(VimeoError) -> Int {
         guard let text = query.first(name) else { return standard }
         guard let number = Int(text), range.contains(number) else {
-            throw .invalid(name, "must be a number from \(range.lowerBound) to \(range.upperBound)")
+            throw VimeoError.refused(.invalid(name, "must be a number from \(range.lowerBound) to \(range.upperBound)"))
         }
         return number
     }

@@ -72,6 +72,16 @@ enum VimeoResource: Equatable {
         }
     }
 
+    /// The video that it is, or belongs to.
+    var video: Int64? {
+        switch self {
+        case .video(let id), .status(let id), .files(let id), .versions(let id), .version(let id, _),
+            .attachments(_, let id), .attachment(_, let id, _):
+            id
+        case .user, .videos, .upload, .clientToken, .codeToken, .verify, .tokens: nil
+        }
+    }
+
     var methods: [HTTPMethod] {
         switch self {
         case .user, .status, .version, .verify: [.get]

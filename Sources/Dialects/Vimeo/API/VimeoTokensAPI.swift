@@ -72,17 +72,18 @@ struct VimeoTokensAPI: Sendable {
         if isCode {
             return JSONResponse.response(201, ["code": sealed, "expiresAt": JSONResponse.timestamp(grant.expiresAt)])
         }
-        do {
+        do throws(VimeoError) {
             let document = try await handler.tokenDocument(content, sealed, request)
             return Response(
                 201,
                 ["Content-Type": "application/json", "Cache-Control": "no-store"],
                 .bytes(VimeoJSON.bytes(document) + [10])
             )
-        } catch let error as UploadError {
-            throw RESTErrors.problem(error)
         } catch {
-            throw Problem(500, "internal", "an internal error occurred; try again")
+            guard case .core(let cause) = error else {
+                throw Problem(500, "internal", "an internal error occurred; try again")
+            }
+            throw RESTErrors.problem(cause)
         }
     }
 }

@@ -31,14 +31,14 @@ enum VimeoVersion: Equatable {
     /// Decides between both, by the members of a creation.
     ///
     /// - Throws: 3116 if version and members do not fit.
-    func decided(by body: VimeoBody) throws(VimeoFailure) -> VimeoVersion {
+    func decided(by body: VimeoBody) throws(VimeoError) -> VimeoVersion {
         let (isNew, isOld) = (body["upload"] != nil, body["type"] != nil)
         switch self {
         case .new:
-            if isOld, !isNew { throw .wrongVersion }
+            if isOld, !isNew { throw VimeoError.refused(.wrongVersion) }
             return .new
         case .old:
-            if isNew { throw .wrongVersion }
+            if isNew { throw VimeoError.refused(.wrongVersion) }
             return .old
         case .unknown: return isOld && !isNew ? .old : .new
         }

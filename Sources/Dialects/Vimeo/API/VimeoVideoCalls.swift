@@ -8,8 +8,8 @@ internal import VODKit
 
 /// What answers the calls that concern users, videos and tickets: this gateway with its own videos, or Vimeo.
 protocol VimeoService: Sendable {
-    /// - Throws: `VimeoFailure`; `UploadError`.
-    func answer(_ resource: VimeoResource, _ call: VimeoCall) async throws -> Response
+    /// - Throws: `VimeoError`.
+    func answer(_ resource: VimeoResource, _ call: VimeoCall) async throws(VimeoError) -> Response
 }
 
 /// The calls that concern users, videos and tickets.
@@ -26,8 +26,8 @@ struct VimeoVideoCalls: VimeoService {
         _ grant: Grant,
         _ request: Request,
         reader: VimeoDocuments.Reader? = nil
-    ) async throws -> VimeoDocuments {
-        let report = try await library.quota.quota(of: Account(.subject, user.subject))
+    ) async throws(VimeoError) -> VimeoDocuments {
+        let report = try await core(await library.quota.quota(of: Account(.subject, user.subject)))
         return VimeoDocuments(
             links: links,
             media: media,
@@ -39,7 +39,7 @@ struct VimeoVideoCalls: VimeoService {
     }
 
     /// A call with what every answer needs.
-    func call(_ method: HTTPMethod, _ request: Request, by caller: VimeoCaller) async throws -> VimeoCall {
+    func call(_ method: HTTPMethod, _ request: Request, by caller: VimeoCaller) async throws(VimeoError) -> VimeoCall {
         let query = try Self.query(of: request.head)
         let user = try caller.user()
         return VimeoCall(
@@ -53,12 +53,12 @@ struct VimeoVideoCalls: VimeoService {
                 user,
                 caller.grant,
                 request,
-                reader: caller.reader
+                reader: caller.reader(at: library.clock.now)
             )
         )
     }
 
-    func answer(_ resource: VimeoResource, _ call: VimeoCall) async throws -> Response {
+    func answer(_ resource: VimeoResource, _ call: VimeoCall) async throws(VimeoError) -> Response {
         let (user, caller) = (call.user, call.caller)
         switch (resource, call.method) {
         case (.user(let number), _):
@@ -84,19 +84,21 @@ struct VimeoVideoCalls: VimeoService {
             return try await change(id, call)
         case (.video(let id), .delete):
             try caller.require(.delete)
-            guard let entry = try await library.entry(id, of: user), !entry.video.isTicket else {
+            guard let entry = try await core(await library.entry(id, of: user)), !entry.video.isTicket else {
                 // Its deletion may have been interrupted, and the client repeats it.
-                try await library.finishDeletion(id, of: user)
-                throw VimeoFailure.notFound
+                try await core(await library.finishDeletion(id, of: user))
+                throw VimeoError.refused(.notFound)
             }
-            guard try await library.delete(entry) else { throw VimeoFailure.notFound }
+            guard try await core(await library.delete(entry)) else { throw VimeoError.refused(.notFound) }
             return Response(204)
         case (.video(let id), _):
-            let entry = try await library.described(try await uploads.polled(try await seen(id, call)))
-            return Self.unlessKnown(entry, call)
+            let seen = try await seen(id, call)
+            let entry = try await core(await library.described(try await uploads.polled(seen)))
+            return Self.traced(Self.unlessKnown(entry, call), entry)
         case (.status(let id), _):
-            let entry = try await uploads.polled(try await seen(id, call))
-            return call.response(try await status(entry), "video")
+            let seen = try await seen(id, call)
+            let entry = try await core(await uploads.polled(seen))
+            return Self.traced(call.response(try await status(entry), "video"), entry)
         case (.files(let id), _):
             try caller.require(.upload)
             return try await replace(id, call)
@@ -111,40 +113,40 @@ struct VimeoVideoCalls: VimeoService {
         case (.attachments(let kind, let video), _): return try await attachments(kind, of: video, call)
         case (.attachment(let kind, let video, let id), _):
             return try await attachment(kind, id, of: video, call)
-        default: throw VimeoFailure.notFound
+        default: throw VimeoError.refused(.notFound)
         }
     }
 
-    private static func query(of head: RequestHead) throws(VimeoFailure) -> QueryItems {
+    private static func query(of head: RequestHead) throws(VimeoError) -> QueryItems {
         do throws(QueryItems.Failure) {
             return try QueryItems(head.target.rawQuery)
         } catch {
-            throw .malformed("The query cannot be read: \(error.reason).")
+            throw VimeoError.refused(.malformed("The query cannot be read: \(error.reason)."))
         }
     }
 
     /// A caller reaches only what belongs to its user.
-    static func check(_ number: Int64?, is user: VimeoUser) throws(VimeoFailure) {
-        if let number, number != user.number { throw .notFound }
+    static func check(_ number: Int64?, is user: VimeoUser) throws(VimeoError) {
+        if let number, number != user.number { throw VimeoError.refused(.notFound) }
     }
 
-    func entry(_ id: Int64, of user: VimeoUser, isTicket: Bool = false) async throws -> VimeoEntry {
-        guard let entry = try await library.entry(id, of: user) else { throw VimeoFailure.notFound }
+    func entry(_ id: Int64, of user: VimeoUser, isTicket: Bool = false) async throws(VimeoError) -> VimeoEntry {
+        guard let entry = try await core(await library.entry(id, of: user)) else { throw VimeoError.refused(.notFound) }
         // A ticket is no video yet, and stays readable as a ticket afterwards.
-        if isTicket ? !entry.video.hasTicket : entry.video.isTicket { throw VimeoFailure.notFound }
+        if isTicket ? !entry.video.hasTicket : entry.video.isTicket { throw VimeoError.refused(.notFound) }
         return entry
     }
 
     /// The same, for a caller that wants to read it.
-    func seen(_ id: Int64, _ call: VimeoCall, isTicket: Bool = false) async throws -> VimeoEntry {
+    func seen(_ id: Int64, _ call: VimeoCall, isTicket: Bool = false) async throws(VimeoError) -> VimeoEntry {
         let entry = try await entry(id, of: call.user, isTicket: isTicket)
-        guard call.caller.maySee(begunBy: entry.video.principal) else { throw VimeoFailure.notFound }
+        guard call.caller.maySee(begunBy: entry.video.principal) else { throw VimeoError.refused(.notFound) }
         return entry
     }
 
     // MARK: Creating
 
-    private func create(_ call: VimeoCall) async throws -> Response {
+    private func create(_ call: VimeoCall) async throws(VimeoError) -> Response {
         var body = try await Self.creation(call, limit: bodyLimit)
         let version = try VimeoVersion(accept: call.request.head.fields["Accept"]).decided(by: body)
         if version == .old { return try await createOld(try Self.old(&body), body.labels, call) }
@@ -157,7 +159,7 @@ struct VimeoVideoCalls: VimeoService {
     /// The members of a creation.
     ///
     /// vimeo-dot-net before 2.x sends those of the Old Upload in the query.
-    static func creation(_ call: VimeoCall, limit: Int) async throws(VimeoFailure) -> VimeoBody {
+    static func creation(_ call: VimeoCall, limit: Int) async throws(VimeoError) -> VimeoBody {
         let body = try await VimeoBody(of: call.request, limit: limit)
         guard body.members.isEmpty, call.query.first("type") != nil else { return body }
         var members: JSONMembers = [:]
@@ -167,13 +169,13 @@ struct VimeoVideoCalls: VimeoService {
         return VimeoBody(members)
     }
 
-    private func create(_ new: VimeoUploads.New, _ call: VimeoCall) async throws -> VimeoEntry {
+    private func create(_ new: VimeoUploads.New, _ call: VimeoCall) async throws(VimeoError) -> VimeoEntry {
         if new.size == nil { try call.documents.quota.checkRoom(cap: call.caller.grant.storedBytes) }
-        do {
+        do throws(VimeoError) {
             return try await uploads.create(new, by: call.caller)
-        } catch let error as UploadError {
-            guard case .tooLarge = error.code, new.isOld else { throw error }
-            throw VimeoFailure.invalid("size", error.message)
+        } catch {
+            guard new.isOld, case .core(let cause) = error, case .tooLarge = cause.code else { throw error }
+            throw VimeoError.refused(.invalid("size", cause.message))
         }
     }
 
@@ -184,8 +186,10 @@ struct VimeoVideoCalls: VimeoService {
     ///   - labels: What the client said, for Vimeo.
     ///   - call: The call.
     /// - Returns: 201 with the ticket, or with the video.
-    /// - Throws: `VimeoFailure`; `UploadError`.
-    func createOld(_ new: VimeoUploads.New, _ labels: JSONMembers, _ call: VimeoCall) async throws -> Response {
+    /// - Throws: `VimeoError`.
+    func createOld(_ new: VimeoUploads.New, _ labels: JSONMembers, _ call: VimeoCall) async throws(VimeoError)
+        -> Response
+    {
         var new = new
         if !labels.isEmpty { new.said = String(decoding: VimeoJSON.bytes(.object(labels)), as: UTF8.self) }
         let entry = try await create(new, call)
@@ -200,6 +204,7 @@ struct VimeoVideoCalls: VimeoService {
     static func traced(_ response: Response, _ entry: VimeoEntry) -> Response {
         var response = response
         response.trace.uploadID = entry.video.uploadID
+        response.trace.mediaID = String(entry.video.id)
         return response
     }
 
@@ -209,9 +214,8 @@ struct VimeoVideoCalls: VimeoService {
     ///   - body: Of the call.
     ///   - replaced: The video whose file is replaced, which only `streaming` does.
     /// - Returns: For `type` `streaming` a ticket, for `POST` one whose bytes come by a form, for `pull` a video.
-    /// - Throws: `VimeoFailure` 2204.
-    static func old(_ body: inout VimeoBody, replacing replaced: Int64? = nil) throws(VimeoFailure) -> VimeoUploads.New
-    {
+    /// - Throws: `VimeoError` 2204.
+    static func old(_ body: inout VimeoBody, replacing replaced: Int64? = nil) throws(VimeoError) -> VimeoUploads.New {
         let types: [String: VimeoVideo.Approach] =
             replaced == nil ? ["streaming": .ticket, "POST": .post, "pull": .pull] : ["streaming": .ticket]
         let type = (body.text("type", atMost: 64) ?? "").lowercasedASCII()
@@ -241,7 +245,7 @@ struct VimeoVideoCalls: VimeoService {
     }
 
     /// The members of a video (protocol notes §4.1).
-    static func video(_ body: inout VimeoBody) throws(VimeoFailure) -> VimeoUploads.New {
+    static func video(_ body: inout VimeoBody) throws(VimeoError) -> VimeoUploads.New {
         var labels = VimeoVideo.Labels()
         labels.read(&body)
         if labels.name?.isEmpty ?? false { labels.name = nil }
@@ -285,14 +289,16 @@ struct VimeoVideoCalls: VimeoService {
 
     // MARK: Reading
 
-    private func list(_ call: VimeoCall) async throws -> Response {
+    private func list(_ call: VimeoCall) async throws(VimeoError) -> Response {
         let page = try call.page()
-        let all = try await library.videos(of: call.user).filter {
-            call.caller.maySee(begunBy: $0.content.principal)
-        }
+        let all = try await core(
+            await library.videos(of: call.user).filter {
+                call.caller.maySee(begunBy: $0.content.principal)
+            }
+        )
         var documents: [JSONValue] = []
-        for entry in try await library.entries(of: page.part(of: all), of: call.user) {
-            documents.append(call.documents.video(try await library.described(entry)))
+        for entry in try await core(await library.entries(of: page.part(of: all), of: call.user)) {
+            documents.append(call.documents.video(try await core(await library.described(entry))))
         }
         return call.response(page, of: all.count, documents)
     }
@@ -304,7 +310,7 @@ struct VimeoVideoCalls: VimeoService {
         var changed = max(entry.video.modifiedAt, entry.active?.updatedAt.unixSeconds ?? 0) + 1
         if call.documents.reader != nil, entry.status == .available || entry.picture != nil {
             // The links to content that the client knows must not end before its next call.
-            let period = Int64(VimeoDocuments.linkLifetime / 2)
+            let period = call.caller.linkPeriod
             changed = max(changed, now / period * period)
             // Those of an earlier token may have ended.
             changed = max(changed, call.caller.grant.issueTime.unixSeconds)
@@ -317,10 +323,10 @@ struct VimeoVideoCalls: VimeoService {
         return response
     }
 
-    private func status(_ entry: VimeoEntry) async throws -> JSONValue {
+    private func status(_ entry: VimeoEntry) async throws(VimeoError) -> JSONValue {
         var progress: Int64 = entry.status == .available ? 100 : 0
         if entry.status == .uploading, let upload = entry.upload, let length = upload.length, length > 0 {
-            progress = min(99, try await library.uploads.inspect(upload.id).offset * 100 / length)
+            progress = min(99, try await core(await library.uploads.inspect(upload.id).offset) * 100 / length)
         }
         return .object([
             "state": .string(entry.status.state), "progress": .integer(progress), "time_left": .integer(0),
@@ -329,7 +335,7 @@ struct VimeoVideoCalls: VimeoService {
 
     // MARK: Changing
 
-    private func change(_ id: Int64, _ call: VimeoCall) async throws -> Response {
+    private func change(_ id: Int64, _ call: VimeoCall) async throws(VimeoError) -> Response {
         var body = try await VimeoBody(of: call.request, limit: bodyLimit)
         let entry = try await entry(id, of: call.user)
         var probe = entry.video.labels
@@ -337,33 +343,37 @@ struct VimeoVideoCalls: VimeoService {
         if probe.name?.isEmpty ?? false { body.reject("name", "must not be empty", 2231) }
         try body.finish()
         let (now, members) = (library.clock.now.unixSeconds, body)
-        let changed = try await library.change(entry) { video in
-            var (video, body) = (video, members)
-            video.labels.read(&body)
-            video.modifiedAt = now
-            return video
-        }
-        guard changed != nil else { throw VimeoFailure.notFound }
-        let described = try await library.described(try await self.entry(id, of: call.user))
+        let changed = try await core(
+            await library.change(entry) { video in
+                var (video, body) = (video, members)
+                video.labels.read(&body)
+                video.modifiedAt = now
+                return video
+            }
+        )
+        guard changed != nil else { throw VimeoError.refused(.notFound) }
+        let current = try await self.entry(id, of: call.user)
+        let described = try await core(await library.described(current))
         return call.response(call.documents.video(described), "video")
     }
 
     // MARK: Completing
 
     /// `DELETE complete_uri` (protocol notes §5.5).
-    private func complete(_ ticket: Int64, of user: VimeoUser, _ query: QueryItems) async throws -> Response {
+    private func complete(_ ticket: Int64, of user: VimeoUser, _ query: QueryItems) async throws(VimeoError) -> Response
+    {
         let signature = try Self.signature(query)
-        let entry = try await library.entry(ticket, of: user)
-        guard let entry, entry.video.approach == .ticket else { throw VimeoFailure.noVideoFile }
-        guard links.verifiesTicket(ticket, of: user, signature) else { throw VimeoFailure.badSignature }
+        let entry = try await core(await library.entry(ticket, of: user))
+        guard let entry, entry.video.approach == .ticket else { throw VimeoError.refused(.noVideoFile) }
+        guard links.verifiesTicket(ticket, of: user, signature) else { throw VimeoError.refused(.badSignature) }
         let video = try await uploads.complete(entry)
         return Self.completed(video.uri, uploadID: video.uploadID)
     }
 
     /// The signature of `complete_uri`.
-    static func signature(_ query: QueryItems) throws(VimeoFailure) -> String {
+    static func signature(_ query: QueryItems) throws(VimeoError) -> String {
         guard let signature = query.first("signature"), !signature.isEmpty else {
-            throw VimeoFailure(404, 5007, "There is no signature.", "Use complete_uri as it was issued.")
+            throw VimeoError(404, 5007, "There is no signature.", "Use complete_uri as it was issued.")
         }
         return signature
     }

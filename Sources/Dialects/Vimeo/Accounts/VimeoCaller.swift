@@ -4,20 +4,26 @@ internal import UploadModel
 
 /// Whoever sent a call: the holder of a token.
 struct VimeoCaller: Sendable {
-    /// The sealed grant.
+    /// The sealed grant; for an app user with a token of an identity provider, what that token allows.
     let grant: Grant
     let scopes: Set<VimeoScope>
     /// Whether the API key that minted the token may upload itself.
     var keyUploads = false
+    /// Seconds for which links to content are valid at most that an app user gets with a token of an identity provider; `nil` for
+    /// tokens of this gateway.
+    private(set) var userLinkLifetime: TimeInterval?
 
-    /// - Throws: `VimeoFailure` 401 if the token has no user.
-    func user() throws(VimeoFailure) -> VimeoUser {
-        guard let subject = grant.subject else { throw .noUser }
+    /// Whether it is an app user with a token of an identity provider.
+    var isAppUser: Bool { userLinkLifetime != nil }
+
+    /// - Throws: `VimeoError` 401 if the token has no user.
+    func user() throws(VimeoError) -> VimeoUser {
+        guard let subject = grant.subject else { throw VimeoError.refused(.noUser) }
         return VimeoUser(subject)
     }
 
-    func require(_ scope: VimeoScope) throws(VimeoFailure) {
-        guard scopes.contains(scope) else { throw .missingScope(scope) }
+    func require(_ scope: VimeoScope) throws(VimeoError) {
+        guard scopes.contains(scope) else { throw VimeoError.refused(.missingScope(scope)) }
     }
 
     /// Whether it may read the videos of its user; without this scope, it sees those that it has begun, but not their
@@ -25,9 +31,20 @@ struct VimeoCaller: Sendable {
     var mayRead: Bool { scopes.contains(.private) }
 
     /// In whose name links to content are made for it; `nil` if it may not read.
-    var reader: VimeoDocuments.Reader? {
+    func reader(at now: Date) -> VimeoDocuments.Reader? {
         guard mayRead, let issuer = grant.issuer else { return nil }
-        return VimeoDocuments.Reader(issuer: issuer, expiresAt: grant.expiresAt)
+        guard let life = userLinkLifetime else {
+            return VimeoDocuments.Reader(issuer: issuer, expiresAt: grant.expiresAt)
+        }
+        // Links stay the same for half of it, and are valid for the other half at least.
+        let half = linkPeriod
+        let end = (now.unixSeconds + Int64(life)) / half * half
+        return VimeoDocuments.Reader(issuer: issuer, expiresAt: Date(timeIntervalSince1970: Double(end)))
+    }
+
+    /// Seconds after which a client must read a document again because of the links in it.
+    var linkPeriod: Int64 {
+        max(1, Int64(min(VimeoDocuments.linkLifetime, userLinkLifetime ?? .infinity) / 2))
     }
 
     /// Whether it may see a video that a token has begun.
@@ -37,18 +54,40 @@ struct VimeoCaller: Sendable {
     ///
     /// Complete ones are media, which no API key without the scope `delete` removes.
     ///
-    /// - Throws: `VimeoFailure` 403.
-    func requireRemoving(isComplete: Bool) throws(VimeoFailure) {
+    /// - Throws: `VimeoError` 403.
+    func requireRemoving(isComplete: Bool) throws(VimeoError) {
         try require(.edit)
         if isComplete { try require(.delete) }
     }
 
     /// Checks that it may add to a video that a token has begun: another file, a picture, a text track.
     ///
-    /// - Throws: `VimeoFailure` 403.
-    func requireAdding(toVideoBegunBy principal: String?) throws(VimeoFailure) {
+    /// - Throws: `VimeoError` 403.
+    func requireAdding(toVideoBegunBy principal: String?) throws(VimeoError) {
         try require(.upload)
         if principal != grant.id { try require(.edit) }
+    }
+}
+
+extension VimeoCaller {
+    /// An app user with a token of an identity provider, with the rights that a token of this gateway with the same scopes has; `nil` for
+    /// an API key.
+    ///
+    /// - Parameter key: Stands for the token.
+    /// - Throws: `.forbidden` if its limits exclude each other.
+    init?(_ key: APIKey) throws(UploadError) {
+        guard let user = key.user else { return nil }
+        var grant = Grant(
+            // Stays the same with the user's next token, which thus sees what this one has begun.
+            id: key.id,
+            issuer: key.id,
+            subject: key.limits.onlySubject,
+            dialect: "vimeo",
+            expiresAt: key.expiresAt ?? .distantFuture,
+            issuedAt: user.issuedAt
+        )
+        try key.limit(&grant)
+        self.init(grant: grant, scopes: VimeoScope.scopes(of: key), userLinkLifetime: user.mintedLifetime)
     }
 }
 

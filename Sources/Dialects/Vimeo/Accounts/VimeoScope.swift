@@ -21,6 +21,21 @@ enum VimeoScope: String, Sendable, CaseIterable, Codable {
         }
     }
 
+    /// What an app user with a token of an identity provider may do: `public`, and what needs the token's own scopes.
+    ///
+    /// Beginning uploads needs `upload`, as everywhere where a user uploads without a minted credential.
+    static func scopes(of key: APIKey) -> Set<VimeoScope> {
+        Set(
+            allCases.filter { scope in
+                switch scope {
+                case .public: true
+                case .upload, .create: key.allows(.upload)
+                default: scope.keyScope.map(key.allows) ?? false
+                }
+            }
+        )
+    }
+
     /// What a token with scopes can do for its user, in the terms of API keys.
     static func rights(_ scopes: [VimeoScope], for subject: String?) -> MintedRights {
         MintedRights(Set(scopes.compactMap(\.keyScope)), subject: subject, reach: .uploads)

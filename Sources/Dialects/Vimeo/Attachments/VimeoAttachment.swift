@@ -30,6 +30,8 @@ struct VimeoAttachment: Sendable, Equatable, Codable {
     var issuer: String?
     /// The token of its creator.
     var principal: String
+    /// As `VimeoVideo.limits`.
+    var limits: VimeoLimits?
     /// Of the core; `nil` until its bytes are there.
     var uploadID: String?
     /// Uploads whose bytes are coming; the first that is complete is `uploadID`, whether that is recorded or not.

@@ -17,13 +17,14 @@ struct VimeoAttachments: Sendable {
     /// The most of a kind that a video can have.
     static let most = 100
 
-    /// Those of a kind that a video has, oldest first.
+    /// Those of a kind that a video has, oldest first, without those whose records cannot be read.
     func all(_ kind: VimeoAttachment.Kind, of video: VimeoVideo) async throws(UploadError) -> [VimeoAttachment] {
         var all: [VimeoAttachment] = []
         _ = try await records.each(kind.recordKind, prefix: VimeoAttachment.prefix(of: video.id, video.user)) {
             record throws(UploadError) in
-            let attachment = try CodedRecord<VimeoAttachment>(record).content
-            guard attachment.subject.isSameSubject(as: video.subject), attachment.isRemoved != true else { return }
+            guard let attachment = try? CodedRecord<VimeoAttachment>(record).content,
+                attachment.subject.isSameSubject(as: video.subject), attachment.isRemoved != true
+            else { return }
             all.append(try await settled(attachment).attachment)
         }
         return all
@@ -46,15 +47,11 @@ struct VimeoAttachments: Sendable {
         return found.content.isRemoved == true ? nil : found
     }
 
-    /// Records a new one, without bytes.
-    ///
-    /// `VimeoLibrary.add` counts it before.
-    ///
-    /// - Returns: Whether its id was free.
-    func insert(_ attachment: VimeoAttachment) async throws(UploadError) -> Bool {
+    /// The change that records a new one, without bytes; refused if its id is taken.
+    func insertion(of attachment: VimeoAttachment) -> DialectChange {
         let now = clock.now
         let record = CodedRecord(attachment.kind.recordKind, attachment.recordKey, attachment, at: now, until: nil)
-        return try await records.insert(record.record, at: now)
+        return .insert(record.record, at: now)
     }
 
     /// The number of bytes that are there.
@@ -66,17 +63,20 @@ struct VimeoAttachments: Sendable {
     /// Changes what is said about one, whatever happens at the same time.
     ///
     /// - Returns: The changed one.
-    /// - Throws: `VimeoFailure` 404 if it was removed meanwhile; `UploadError`.
-    func change(_ found: CodedRecord<VimeoAttachment>, _ change: (inout VimeoAttachment) -> Void) async throws
+    /// - Throws: `VimeoError` 404 if it was removed meanwhile.
+    func change(_ found: CodedRecord<VimeoAttachment>, _ change: (inout VimeoAttachment) -> Void)
+        async throws(VimeoError)
         -> VimeoAttachment
     {
-        while let current = try await one(found.content.kind, at: found.record.key) {
+        while let current = try await core(await one(found.content.kind, at: found.record.key)) {
             var changed = current.content
             change(&changed)
             if current.has(changed) { return changed }
-            if try await records.replace(current.replaced(by: changed, until: nil).record) { return changed }
+            if try await core(await records.replace(current.replaced(by: changed, until: nil).record)) {
+                return changed
+            }
         }
-        throw VimeoFailure.notFound
+        throw VimeoError.refused(.notFound)
     }
 
     /// Stores the bytes, once: the right to send them ends with the first that are complete.
@@ -89,7 +89,7 @@ struct VimeoAttachments: Sendable {
     ///   - type: Their media type.
     ///   - found: The attachment.
     ///   - video: To which it belongs.
-    /// - Throws: `VimeoFailure` 400 for nothing, 404 if it was removed meanwhile, 409 if it has other bytes; the errors
+    /// - Throws: `VimeoError` 400 for nothing, 404 if it was removed meanwhile, 409 if it has other bytes; the errors
     ///   of `UploadService.append`.
     func put(
         _ source: any ByteSource,
@@ -97,18 +97,18 @@ struct VimeoAttachments: Sendable {
         type: String,
         to found: CodedRecord<VimeoAttachment>,
         of video: VimeoVideo
-    ) async throws {
+    ) async throws(VimeoError) {
         let window = WindowSource(source, limit: total)
         let source = HashedSource(window)
-        let attachment = try await settled(found.content).attachment
+        let attachment = try await core(await settled(found.content).attachment)
         if attachment.uploadID != nil { return try await check(source, repeats: attachment) }
         let content = VimeoContent(source, from: 0, of: nil, isWhole: true)
-        guard try await content.begins(of: nil) else {
-            throw VimeoFailure(400, nil, "The content is empty.", "Send the bytes of the file.")
+        guard try await core(await content.begins(of: nil)) else {
+            throw VimeoError(400, nil, "The content is empty.", "Send the bytes of the file.")
         }
         var values = ["vimeo_uri": attachment.uri(of: video), "filetype": type]
         values["filename"] = attachment.name.flatMap { MetadataText.isName($0) ? $0 : nil }
-        let grant = Grant(
+        var grant = Grant(
             id: attachment.principal,
             issuer: attachment.issuer,
             subject: attachment.subject,
@@ -116,35 +116,42 @@ struct VimeoAttachments: Sendable {
             expiresAt: .distantFuture,
             storedBytes: video.total
         )
+        attachment.limits?.apply(to: &grant)
         let new = NewUpload(
             dialect: "vimeo",
             length: nil,
             metadata: UploadMetadata(describing: values),
             completesWhenFull: false
         )
-        let upload = try await uploads.create(new, under: grant)
-        do {
+        let upload = try await core(await uploads.create(new, under: grant))
+        do throws(VimeoError) {
             // Before the bytes, so that whoever removes it ends this upload, too.
             let current = try await settle(found, with: upload.id.text)
             if current.uploadID != nil {
                 await uploads.discard(upload.id, .open)
                 return try await check(source, repeats: current)
             }
-            let stored = try await uploads.append(
-                to: upload.id,
-                at: 0,
-                contentLength: content.source.remaining,
-                declaring: total,
-                finish: .explicit(isLast: true),
-                expecting: nil,
-                upTo: video.total,
-                from: content.source
+            let stored = try await core(
+                await uploads.append(
+                    to: upload.id,
+                    at: 0,
+                    contentLength: content.source.remaining,
+                    declaring: total,
+                    finish: .explicit(isLast: true),
+                    expecting: nil,
+                    upTo: video.total,
+                    from: content.source
+                )
             )
-            _ = try await uploads.finished(stored)
+            _ = try await core(await uploads.finished(stored))
         } catch {
             // It may be complete although the response was lost.
-            await uploads.discard(upload.id, .open, after: error as? UploadError)
-            throw await quota.refusal(error, of: video) ?? error
+            guard case .core(let cause) = error else {
+                await uploads.discard(upload.id, .open)
+                throw error
+            }
+            await uploads.discard(upload.id, .open, after: cause)
+            throw await quota.refusal(cause, of: video).map(VimeoError.refused) ?? error
         }
         let kept = try await settle(found)
         if kept.uploadID == upload.id.text { return }
@@ -154,24 +161,24 @@ struct VimeoAttachments: Sendable {
 
     /// Checks the rest of a content, too.
     ///
-    /// - Throws: `VimeoFailure` 409 unless an attachment has the same bytes.
-    private func check(_ source: HashedSource, repeats attachment: VimeoAttachment) async throws {
+    /// - Throws: `VimeoError` 409 unless an attachment has the same bytes.
+    private func check(_ source: HashedSource, repeats attachment: VimeoAttachment) async throws(VimeoError) {
         if let id = attachment.uploadID.flatMap({ UploadID($0) }),
-            let length = try await uploads.recorded(id.text)?.length
+            let length = try await core(await uploads.recorded(id.text)?.length)
         {
             do throws(SourceFailure) {
                 while source.count + (source.remaining ?? 0) <= length, try await source.next(maximum: 1 << 16) != nil {
                 }
             } catch {
-                throw UploadError(error)
+                throw .core(UploadError(error))
             }
             if source.count == length, source.remaining ?? 0 == 0,
-                try await storage.digests(of: id, by: [.sha256])[.sha256] == source.digest
+                try await core(await storage.digests(of: id, by: [.sha256])[.sha256]) == source.digest
             {
                 return
             }
         }
-        throw VimeoFailure(
+        throw VimeoError(
             409,
             nil,
             "The link was used.",
@@ -188,15 +195,16 @@ struct VimeoAttachments: Sendable {
     ///   - found: Read at some time.
     ///   - new: An upload whose bytes are about to come; not recorded if there are bytes.
     /// - Returns: What is recorded.
-    /// - Throws: `VimeoFailure` 404 if it was removed meanwhile, 409 if too many come at once; `UploadError`.
+    /// - Throws: `VimeoError` 404 if it was removed meanwhile, 409 if too many come at once.
     @discardableResult
-    private func settle(_ found: CodedRecord<VimeoAttachment>, with new: String? = nil) async throws -> VimeoAttachment
+    private func settle(_ found: CodedRecord<VimeoAttachment>, with new: String? = nil) async throws(VimeoError)
+        -> VimeoAttachment
     {
-        while let current = try await one(found.content.kind, at: found.record.key) {
-            var (changed, obsolete) = try await settled(current.content)
+        while let current = try await core(await one(found.content.kind, at: found.record.key)) {
+            var (changed, obsolete) = try await core(await settled(current.content))
             if let new, changed.uploadID == nil {
                 guard changed.coming?.count ?? 0 < Self.mostComing else {
-                    throw VimeoFailure(
+                    throw VimeoError(
                         409,
                         nil,
                         "Too many requests send its bytes.",
@@ -207,10 +215,12 @@ struct VimeoAttachments: Sendable {
             }
             if current.has(changed) { return changed }
             // Before they are forgotten.
-            for id in obsolete { try await uploads.end(id) }
-            if try await records.replace(current.replaced(by: changed, until: nil).record) { return changed }
+            for id in obsolete { try await core(await uploads.end(id)) }
+            if try await core(await records.replace(current.replaced(by: changed, until: nil).record)) {
+                return changed
+            }
         }
-        throw VimeoFailure.notFound
+        throw VimeoError.refused(.notFound)
     }
 
     /// An attachment with the first of its complete uploads, and those that were too late.

@@ -7,7 +7,7 @@ internal import VODKit
 
 /// Creating videos, within the limits of their user.
 extension VimeoBroker {
-    func create(_ call: VimeoCall) async throws -> Response {
+    func create(_ call: VimeoCall) async throws(VimeoError) -> Response {
         var body = try await VimeoVideoCalls.creation(call, limit: local.bodyLimit)
         let version = try VimeoVersion(accept: call.request.head.fields["Accept"]).decided(by: body)
         let new = version == .old ? try VimeoVideoCalls.old(&body) : try VimeoVideoCalls.video(&body)
@@ -19,8 +19,8 @@ extension VimeoBroker {
         if let link = new.link { upload["link"] = .string(link) }
         let members = body.labels.merging(["upload": .object(upload)]) { $1 }
         let title = new.labels.name.flatMap { MetadataText.isName($0) ? $0 : nil }
-        let admission = try await admit(new.fileName ?? title, new.contentType, new.size, call)
-        do {
+        let admission = try await core(await admit(new.fileName ?? title, new.contentType, new.size, call))
+        do throws(VimeoError) {
             let made = try await upstream.create(
                 "/me/videos",
                 members,
@@ -32,7 +32,7 @@ extension VimeoBroker {
                 try await videos.insert(video)
             } catch {
                 await upstream.delete(video.uri)
-                throw error
+                throw .core(error)
             }
             if new.isOld, new.approach == .post { return call.response(Self.ticket(video, call), "uploadticket", 201) }
             // Clients insist on 200 for tus, and on 201 for the others (protocol notes §1).
@@ -78,28 +78,32 @@ extension VimeoBroker {
         _ new: VimeoUploads.New,
         _ labels: JSONMembers,
         _ call: VimeoCall
-    ) async throws -> Response {
+    ) async throws(VimeoError) -> Response {
         guard let size = new.size else {
-            throw VimeoFailure.invalid("upload.size", "is missing: Vimeo needs the number of bytes", 2254)
+            throw VimeoError.refused(.invalid("upload.size", "is missing: Vimeo needs the number of bytes", 2254))
         }
         let entry = try await local.uploads.create(new, by: call.caller)
         let made: VimeoUpstream.Made
-        do {
+        do throws(VimeoError) {
             made = try await make(size, labels, call)
         } catch {
             await giveBack(entry)
             throw error
         }
-        do {
+        do throws(VimeoError) {
             let transfer = try await transfer(of: entry, to: made)
-            guard try await transfers.insert(transfer) else { throw VimeoFailure.busy }
-            try await transfers.adopt(transfer)
-            guard let video = try await videos.one(transfer.video, of: call.user) else { throw VimeoFailure.notFound }
+            guard try await core(await transfers.insert(transfer)) else { throw VimeoError.refused(.busy) }
+            try await core(await transfers.adopt(transfer))
+            guard let video = try await core(await videos.one(transfer.video, of: call.user)) else {
+                throw VimeoError.refused(.notFound)
+            }
             if size == 0 { transfers.arrived(transfer.recordKey) }
             return VimeoVideoCalls.traced(call.response(try await shown(video.content, call), "video", 201), entry)
         } catch {
             // If there is a transfer already, it ends the video at Vimeo.
-            if try await transfers.one(entry.record.record.key) == nil { await upstream.delete("/videos/\(made.id)") }
+            if try await core(await transfers.one(entry.record.record.key)) == nil {
+                await upstream.delete("/videos/\(made.id)")
+            }
             await giveBack(entry)
             throw error
         }
@@ -119,7 +123,7 @@ extension VimeoBroker {
         replacing replaced: Int64? = nil,
         named name: String? = nil,
         _ call: VimeoCall
-    ) async throws -> VimeoUpstream.Made {
+    ) async throws(VimeoError) -> VimeoUpstream.Made {
         let upload = JSONValue.object(["approach": .string("tus"), "size": .string(String(size))])
         guard let replaced else {
             let members = labels.merging(["upload": upload]) { $1 }
@@ -133,7 +137,7 @@ extension VimeoBroker {
         )
     }
 
-    func transfer(of entry: VimeoEntry, to made: VimeoUpstream.Made) async throws -> VimeoTransfer {
+    func transfer(of entry: VimeoEntry, to made: VimeoUpstream.Made) async throws(VimeoError) -> VimeoTransfer {
         let source = entry.video
         let video = source.replaces ?? made.id
         if source.replaces == nil, let id = source.uploadID.flatMap({ UploadID($0) }) {

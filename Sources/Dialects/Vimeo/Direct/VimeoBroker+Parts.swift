@@ -6,7 +6,9 @@ internal import VODKit
 
 /// Files, pictures and text tracks of videos at Vimeo.
 extension VimeoBroker {
-    func collection(_ name: String, of id: Int64, _ fields: [String], _ call: VimeoCall) async throws -> Response {
+    func collection(_ name: String, of id: Int64, _ fields: [String], _ call: VimeoCall) async throws(VimeoError)
+        -> Response
+    {
         let page = try call.page()
         let video = try await seen(id, call)
         let document = try await upstream.document(
@@ -16,7 +18,7 @@ extension VimeoBroker {
             [(name: "page", value: String(page.number)), (name: "per_page", value: String(page.size))]
         )
         guard let members = document?.members, case .array(let elements)? = members["data"] else {
-            throw VimeoFailure(502, nil, "Vimeo sent no list.")
+            throw VimeoError(502, nil, "Vimeo sent no list.")
         }
         var total = elements.count
         if case .integer(let number)? = members["total"] { total = Int(clamping: max(0, number)) }
@@ -32,16 +34,16 @@ extension VimeoBroker {
         return .object(members)
     }
 
-    func addVersion(_ id: Int64, _ call: VimeoCall) async throws -> Response {
+    func addVersion(_ id: Int64, _ call: VimeoCall) async throws(VimeoError) -> Response {
         var body = try await VimeoBody(of: call.request, limit: local.bodyLimit)
         try VimeoVideoCalls.checkVersion(&body, call)
-        guard let video = try await videos.one(id, of: call.user)?.content else {
-            throw VimeoFailure(404, 5012, "The video could not be found.")
+        guard let video = try await core(await videos.one(id, of: call.user)?.content) else {
+            throw VimeoError(404, 5012, "The video could not be found.")
         }
         try call.caller.requireAdding(toVideoBegunBy: video.principal)
         let (name, size) = try VimeoVideoCalls.version(&body)
-        let admission = try await admit(name, nil, size, call)
-        do {
+        let admission = try await core(await admit(name, nil, size, call))
+        do throws(VimeoError) {
             let made = try await upstream.create(
                 "\(video.uri)/versions",
                 [
@@ -51,7 +53,7 @@ extension VimeoBroker {
                 approach: .tus,
                 fields: Self.fields(call, VimeoUpstream.versionFields, needing: ["uri", "upload"])
             )
-            try await videos.watch(video)
+            try await core(await videos.watch(video))
             return call.response(Self.with(.object(made.document), call), "video.version", 201)
         } catch {
             await withdraw(admission)
@@ -59,7 +61,9 @@ extension VimeoBroker {
         }
     }
 
-    func addAttachment(_ kind: VimeoAttachment.Kind, to id: Int64, _ call: VimeoCall) async throws -> Response {
+    func addAttachment(_ kind: VimeoAttachment.Kind, to id: Int64, _ call: VimeoCall) async throws(VimeoError)
+        -> Response
+    {
         var body = try await VimeoBody(of: call.request, limit: local.bodyLimit)
         let video = try await owned(id, call)
         try call.caller.requireAdding(toVideoBegunBy: video.principal)
@@ -73,7 +77,8 @@ extension VimeoBroker {
         return call.response(.object(document?.members ?? [:]), kind.mediaType, 201)
     }
 
-    func attachment(_ kind: VimeoAttachment.Kind, _ id: Int64, of video: Int64, _ call: VimeoCall) async throws
+    func attachment(_ kind: VimeoAttachment.Kind, _ id: Int64, of video: Int64, _ call: VimeoCall)
+        async throws(VimeoError)
         -> Response
     {
         let found = try await owned(video, call)
@@ -81,7 +86,7 @@ extension VimeoBroker {
         var body: JSONValue?
         switch call.method {
         case .get, .head:
-            guard call.caller.maySee(begunBy: found.principal) else { throw VimeoFailure.notFound }
+            guard call.caller.maySee(begunBy: found.principal) else { throw VimeoError.refused(.notFound) }
         case .delete:
             // Vimeo does not tell whether its bytes are there.
             try call.caller.requireRemoving(isComplete: true)
@@ -104,7 +109,7 @@ extension VimeoBroker {
 
     /// The members of a picture or a text track that Vimeo is told.
     static func members(of kind: VimeoAttachment.Kind, _ body: inout VimeoBody, isNew: Bool)
-        throws(VimeoFailure) -> JSONMembers
+        throws(VimeoError) -> JSONMembers
     {
         var members: JSONMembers = [:]
         if let isActive = body.bool("active") { members["active"] = .bool(isActive) }

@@ -18,7 +18,7 @@ struct VimeoBroker: VimeoService {
     var library: VimeoLibrary { local.library }
     var uploads: UploadService { local.library.uploads }
 
-    func answer(_ resource: VimeoResource, _ call: VimeoCall) async throws -> Response {
+    func answer(_ resource: VimeoResource, _ call: VimeoCall) async throws(VimeoError) -> Response {
         switch (resource, call.method) {
         case (.videos(let number), .post):
             try VimeoVideoCalls.check(number, is: call.user)
@@ -33,7 +33,7 @@ struct VimeoBroker: VimeoService {
             return try await complete(ticket, call)
         case (.upload(let number, let id), _):
             try VimeoVideoCalls.check(number, is: call.user)
-            guard let video = try await videos.one(id, of: call.user)?.content, video.approach == .post,
+            guard let video = try await core(await videos.one(id, of: call.user)?.content), video.approach == .post,
                 call.caller.maySee(begunBy: video.principal)
             else { return try await local.answer(resource, call) }
             return call.response(Self.ticket(video, call), "uploadattempt")
@@ -79,22 +79,24 @@ struct VimeoBroker: VimeoService {
 
     /// A video of the caller.
     ///
-    /// - Throws: `VimeoFailure` 404 for those of others, and for all others in the account.
-    func owned(_ id: Int64, _ call: VimeoCall) async throws -> VimeoCloudVideo {
-        guard let found = try await videos.one(id, of: call.user) else { throw VimeoFailure.notFound }
+    /// - Throws: `VimeoError` 404 for those of others, and for all others in the account.
+    func owned(_ id: Int64, _ call: VimeoCall) async throws(VimeoError) -> VimeoCloudVideo {
+        guard let found = try await core(await videos.one(id, of: call.user)) else {
+            throw VimeoError.refused(.notFound)
+        }
         return found.content
     }
 
     /// The same, for a caller that wants to read it.
-    func seen(_ id: Int64, _ call: VimeoCall) async throws -> VimeoCloudVideo {
+    func seen(_ id: Int64, _ call: VimeoCall) async throws(VimeoError) -> VimeoCloudVideo {
         let video = try await owned(id, call)
-        guard call.caller.maySee(begunBy: video.principal) else { throw VimeoFailure.notFound }
+        guard call.caller.maySee(begunBy: video.principal) else { throw VimeoError.refused(.notFound) }
         return video
     }
 
-    func list(_ call: VimeoCall) async throws -> Response {
+    func list(_ call: VimeoCall) async throws(VimeoError) -> Response {
         let page = try call.page()
-        let all = try await videos.all(of: call.user).filter { call.caller.maySee(begunBy: $0.principal) }
+        let all = try await core(await videos.all(of: call.user).filter { call.caller.maySee(begunBy: $0.principal) })
         var documents: [JSONValue] = []
         for video in page.part(of: all) { documents.append(try await shown(video, call)) }
         return call.response(page, of: all.count, documents)
@@ -124,12 +126,12 @@ struct VimeoBroker: VimeoService {
     }
 
     /// A video as its user sees it.
-    func shown(_ video: VimeoCloudVideo, _ call: VimeoCall) async throws -> JSONValue {
+    func shown(_ video: VimeoCloudVideo, _ call: VimeoCall) async throws(VimeoError) -> JSONValue {
         var members = Self.readable(video.members, call)
         members["user"] = call.documents.user(call.user)
         var failure = video.failure
         if failure == nil, !video.isSettled, let key = video.sourceKey {
-            failure = try await library.entry(at: key)?.video.failure
+            failure = try await core(await library.entry(at: key)?.video.failure)
         }
         var upload: JSONMembers = [:]
         if case .object(let known)? = members["upload"] { upload = known }
@@ -153,14 +155,16 @@ struct VimeoBroker: VimeoService {
 
     private static let contentMembers: Set<String> = ["files", "download", "play"]
 
-    func read(_ id: Int64, _ call: VimeoCall) async throws -> Response {
+    func read(_ id: Int64, _ call: VimeoCall) async throws(VimeoError) -> Response {
         let video = try await seen(id, call)
         let since = video.source == nil ? call.request.head.fields["If-Modified-Since"] : nil
         let document: VimeoUpstream.Document?
-        do throws(VimeoFailure) {
+        do throws(VimeoError) {
             document = try await upstream.document(.get, video.uri, fields: Self.videoFields(call), since: since)
         } catch {
-            if error.status == 404 { try await videos.change(video.recordKey) { $0.isGone = true } }
+            if error.failure.status == 404 {
+                _ = try await core(await videos.change(video.recordKey) { $0.isGone = true })
+            }
             throw error
         }
         guard let document else { return Response(304) }
@@ -170,23 +174,25 @@ struct VimeoBroker: VimeoService {
     }
 
     /// Records what Vimeo told, and answers with it.
-    func shown(_ document: VimeoUpstream.Document, _ video: VimeoCloudVideo, _ call: VimeoCall) async throws
+    func shown(_ document: VimeoUpstream.Document, _ video: VimeoCloudVideo, _ call: VimeoCall) async throws(VimeoError)
         -> Response
     {
-        let known = try await videos.change(video.recordKey) { video in
-            // What the client asked for may be less than what is known.
-            video.learn(video.members.merging(document.members) { $1 })
-        }
+        let known = try await core(
+            await videos.change(video.recordKey) { video in
+                // What the client asked for may be less than what is known.
+                video.learn(video.members.merging(document.members) { $1 })
+            }
+        )
         var current = known ?? video
         current.learn(document.members)
         // A later file makes it change again.
-        if let known, !known.isSettled { try await videos.watch(known) }
+        if let known, !known.isSettled { try await core(await videos.watch(known)) }
         return call.response(try await shown(current, call), "video")
     }
 
     // MARK: Changing
 
-    func change(_ id: Int64, _ call: VimeoCall) async throws -> Response {
+    func change(_ id: Int64, _ call: VimeoCall) async throws(VimeoError) -> Response {
         var body = try await VimeoBody(of: call.request, limit: local.bodyLimit)
         let video = try await owned(id, call)
         var labels = VimeoVideo.Labels()
@@ -201,15 +207,15 @@ struct VimeoBroker: VimeoService {
         return try await shown(document ?? VimeoUpstream.Document(members: [:]), video, call)
     }
 
-    func delete(_ id: Int64, _ call: VimeoCall) async throws -> Response {
+    func delete(_ id: Int64, _ call: VimeoCall) async throws(VimeoError) -> Response {
         let video = try await owned(id, call)
-        do throws(VimeoFailure) {
+        do throws(VimeoError) {
             _ = try await upstream.call(.delete, video.uri)
         } catch {
-            if error.status == 404 { try await forget(video) }
+            if error.failure.status == 404 { try await core(await forget(video)) }
             throw error
         }
-        try await forget(video)
+        try await core(await forget(video))
         return Response(204)
     }
 

@@ -64,18 +64,17 @@ struct VimeoCloudVideos: Sendable {
     /// Records a video, unless it is recorded.
     func insert(_ video: VimeoCloudVideo) async throws(UploadError) {
         let now = clock.now
-        // First, so that a video is never without one.
-        try await watch(video)
         let record = CodedRecord(VimeoCloudVideo.recordKind, video.recordKey, video, at: now, until: nil)
-        _ = try await records.insert(record.record, at: now)
+        _ = try await records.apply([.insertIfAbsent(record.record, at: now), watching(video)])
     }
 
     /// Has a video looked at until it is settled.
-    func watch(_ video: VimeoCloudVideo) async throws(UploadError) {
+    func watch(_ video: VimeoCloudVideo) async throws(UploadError) { _ = try await records.apply([watching(video)]) }
+
+    private func watching(_ video: VimeoCloudVideo) -> DialectChange {
         let now = clock.now
         let due = Mark(dueAt: now.unixSeconds + interval)
-        let mark = CodedRecord(Self.markKind, video.recordKey, due, at: now, until: nil)
-        _ = try await records.insert(mark.record, at: now)
+        return .insertIfAbsent(CodedRecord(Self.markKind, video.recordKey, due, at: now, until: nil).record, at: now)
     }
 
     /// - Returns: `nil` also if it belongs to another user.
@@ -91,12 +90,12 @@ struct VimeoCloudVideos: Sendable {
         return try CodedRecord<VimeoCloudVideo>(record)
     }
 
-    /// Those of a user that Vimeo still has, newest first.
+    /// Those of a user that Vimeo still has, newest first, without those whose records cannot be read.
     func all(of user: VimeoUser) async throws(UploadError) -> [VimeoCloudVideo] {
         var all: [VimeoCloudVideo] = []
         _ = try await records.each(VimeoCloudVideo.recordKind, prefix: user.prefix + "/") {
             record throws(UploadError) in
-            let video = try CodedRecord<VimeoCloudVideo>(record).content
+            guard let video = try? CodedRecord<VimeoCloudVideo>(record).content else { return }
             if video.subject.isSameSubject(as: user.subject), video.isGone != true { all.append(video) }
         }
         return all
@@ -118,7 +117,8 @@ struct VimeoCloudVideos: Sendable {
     }
 
     func remove(_ video: VimeoCloudVideo) async throws(UploadError) {
-        _ = try await records.removeRecord(VimeoCloudVideo.recordKind, video.recordKey)
-        _ = try await records.removeRecord(Self.markKind, video.recordKey)
+        _ = try await records.apply(
+            [VimeoCloudVideo.recordKind, Self.markKind].map { .removeIfPresent(kind: $0, key: video.recordKey) }
+        )
     }
 }

@@ -23,8 +23,9 @@ final class VimeoTransfers: Sendable {
     let upstream: VimeoUpstream
     /// Whether other processes have the same state: otherwise their claims have ended with them.
     let isShared: Bool
+    private let failing: FailingRecords
     let count: @Sendable (Outcome) -> Void
-    private let report: @Sendable (_ call: String, _ error: any Error) -> Void
+    private let report: @Sendable (_ call: String, _ message: String) -> Void
     private let bell = EventBell()
     private let claim = UUID().uuidString
     private let work = Work()
@@ -37,14 +38,16 @@ final class VimeoTransfers: Sendable {
         storage: any BlobStorage,
         upstream: VimeoUpstream,
         isShared: Bool,
+        failing: FailingRecords,
         count: @escaping @Sendable (Outcome) -> Void,
-        report: @escaping @Sendable (_ call: String, _ error: any Error) -> Void
+        report: @escaping @Sendable (_ call: String, _ message: String) -> Void
     ) {
         self.library = library
         self.videos = videos
         self.storage = storage
         self.upstream = upstream
         self.isShared = isShared
+        self.failing = failing
         self.count = count
         self.report = report
     }
@@ -156,11 +159,10 @@ final class VimeoTransfers: Sendable {
                 }
                 while let key = work.take(atMost: Self.concurrency) {
                     group.addTask { [self] in
-                        do throws(UploadError) {
+                        let failure = await failing.attempt("vimeo sending", key) { () throws(UploadError) in
                             try await perform(key)
-                        } catch {
-                            report("transfer", error)
                         }
+                        if let failure { report("transfer", failure.message) }
                         work.end(key)
                         bell.ring()
                     }
@@ -174,7 +176,7 @@ final class VimeoTransfers: Sendable {
     private func look() async {
         let now = clock.now.unixSeconds
         do throws(UploadError) {
-            _ = try await records.each(VimeoTransfer.recordKind) { record throws(UploadError) in
+            _ = try await records.each(VimeoTransfer.recordKind, failing: failing) { record throws(UploadError) in
                 let transfer = try CodedRecord<VimeoTransfer>(record).content
                 if let end = transfer.endedAt {
                     // Its bytes were kept for a while.
@@ -184,7 +186,7 @@ final class VimeoTransfers: Sendable {
                 }
             }
         } catch {
-            report("transfers", error)
+            report("transfers", error.message)
         }
     }
 
@@ -209,7 +211,7 @@ final class VimeoTransfers: Sendable {
             return true
         }
         guard let transfer = claimed else { return }
-        do {
+        do throws(VimeoError) {
             try await send(transfer)
         } catch {
             let failures = transfer.failures + 1
@@ -226,45 +228,52 @@ final class VimeoTransfers: Sendable {
                 }
             }
             _ = try? await recorded.value
-            if !Task.isCancelled { report("transfer", error) }
+            if !Task.isCancelled { report("transfer", error.message) }
         }
     }
 
     /// Sends all bytes that Vimeo does not have yet.
     ///
-    /// - Throws: `CloudForwarder.Failure`, `VimeoFailure`, `UploadError`: another attempt may succeed.
-    private func send(_ transfer: VimeoTransfer) async throws {
-        try await adopt(transfer)
-        guard let entry = try await library.entry(at: transfer.recordKey), let upload = entry.upload else {
-            return try await giveUp(transfer)
+    /// - Throws: `VimeoError`: another attempt may succeed.
+    private func send(_ transfer: VimeoTransfer) async throws(VimeoError) {
+        try await core(await adopt(transfer))
+        guard let entry = try await core(await library.entry(at: transfer.recordKey)), let upload = entry.upload else {
+            return try await core(await giveUp(transfer))
         }
-        guard upload.state == .completed else { return try await release(transfer) }
+        guard upload.state == .completed else { return try await core(await release(transfer)) }
         let size = upload.offset
         let renewal = Renewal()
         while true {
-            guard let offset = try await upstream.cloud.offset(at: transfer.link) else {
-                return try await end(transfer, .gone)
+            guard let offset = try await cloud(await upstream.cloud.offset(at: transfer.link)) else {
+                return try await core(await end(transfer, .gone))
             }
             // Bytes that are not ours: ours must not be given up for them.
             guard offset <= size else { throw Self.wrongOffset }
             guard offset < size else { break }
             let end = min(size, offset + Self.chunkBytes)
-            let source = try await storage.bytes(of: upload.id, offset..<end)
-            let stored = try await upstream.cloud.send(
-                source,
-                length: end - offset,
-                at: offset,
-                to: transfer.link
-            ) { await stillOurs(transfer, renewal) }
-            guard let stored else { return try await self.end(transfer, .gone) }
+            let source = try await core(await storage.bytes(of: upload.id, offset..<end))
+            let stored = try await cloud(
+                await upstream.cloud.send(source, length: end - offset, at: offset, to: transfer.link) {
+                    await stillOurs(transfer, renewal)
+                }
+            )
+            guard let stored else { return try await core(await self.end(transfer, .gone)) }
             // Otherwise the same bytes would be sent again and again without a pause.
             guard stored > offset else { throw Self.wrongOffset }
-            guard try await renew(transfer) else { return }
+            guard try await core(await renew(transfer)) else { return }
         }
-        try await end(transfer, .sent)
+        try await core(await end(transfer, .sent))
     }
 
-    private static let wrongOffset = UploadError(.unavailable, "Vimeo states an offset that cannot be.")
+    private static let wrongOffset = VimeoError.core(
+        UploadError(.unavailable, "Vimeo states an offset that cannot be.")
+    )
+
+    private func cloud<Success>(
+        _ call: @autoclosure () async throws(CloudForwarder.Failure) -> Success
+    ) async throws(VimeoError) -> Success {
+        do throws(CloudForwarder.Failure) { return try await call() } catch { throw .cloud(error) }
+    }
 
     /// When a claim was renewed.
     private final class Renewal: Sendable {
@@ -332,7 +341,7 @@ final class VimeoTransfers: Sendable {
     }
 
     /// The local upload has ended before all its bytes came.
-    private func giveUp(_ transfer: VimeoTransfer) async throws {
+    private func giveUp(_ transfer: VimeoTransfer) async throws(UploadError) {
         // A client that begins anew leaves a local video without an upload for a moment.
         if try await library.entry(at: transfer.recordKey) != nil { return try await release(transfer) }
         if transfer.isVersion {

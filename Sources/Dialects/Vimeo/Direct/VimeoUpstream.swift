@@ -9,7 +9,7 @@ struct VimeoUpstream: Sendable {
     let cloud: VimeoForwarder
     let clock: any WallClock
     /// For the operator: what only they can mend.
-    let report: @Sendable (_ call: String, _ error: any Error) -> Void
+    let report: @Sendable (_ call: String, _ message: String) -> Void
 
     /// A document that Vimeo sent.
     struct Document {
@@ -60,14 +60,14 @@ struct VimeoUpstream: Sendable {
     ///   - body: `nil` for none.
     ///   - since: `If-Modified-Since`.
     /// - Returns: The response; its status is 200 to 399.
-    /// - Throws: `VimeoFailure`.
+    /// - Throws: `VimeoError`.
     func call(
         _ method: HTTPMethod,
         _ path: String,
         _ query: [(name: String, value: String)] = [],
         body: JSONValue? = nil,
         since: String? = nil
-    ) async throws(VimeoFailure) -> VimeoForwarder.Reply {
+    ) async throws(VimeoError) -> VimeoForwarder.Reply {
         let text = query.map { "\($0.name)=\($0.value)" }.joined(separator: "&")
         let reply: VimeoForwarder.Reply
         do throws(CloudForwarder.Failure) {
@@ -78,16 +78,16 @@ struct VimeoUpstream: Sendable {
                 since: since
             )
         } catch {
-            throw Self.unavailable("\(error.message).")
+            throw .refused(Self.unavailable("\(error.message)."))
         }
-        guard (200..<400).contains(reply.status) else { throw failure(reply) }
+        guard (200..<400).contains(reply.status) else { throw .refused(failure(reply)) }
         return reply
     }
 
     /// Calls the API for a document.
     ///
     /// - Returns: `nil` for 304.
-    /// - Throws: `VimeoFailure`.
+    /// - Throws: `VimeoError`.
     func document(
         _ method: HTTPMethod,
         _ path: String,
@@ -95,12 +95,12 @@ struct VimeoUpstream: Sendable {
         _ query: [(name: String, value: String)] = [],
         body: JSONValue? = nil,
         since: String? = nil
-    ) async throws(VimeoFailure) -> Document? {
+    ) async throws(VimeoError) -> Document? {
         let query = [(name: "fields", value: fields.joined(separator: ","))] + query
         let reply = try await call(method, path, query, body: body, since: since)
         if reply.status == 304 { return nil }
         guard let members = Self.members(reply.content) else {
-            throw VimeoFailure(502, nil, "Vimeo sent no document.", "The response of Vimeo cannot be read; try again.")
+            throw VimeoError(502, nil, "Vimeo sent no document.", "The response of Vimeo cannot be read; try again.")
         }
         return Document(members: members, modified: reply.modified)
     }
@@ -113,16 +113,16 @@ struct VimeoUpstream: Sendable {
     ///   - approach: That the answer must have.
     ///   - fields: What the answer is to have.
     /// - Returns: What was created.
-    /// - Throws: `VimeoFailure`; what Vimeo made of a request that it took for another one is deleted.
+    /// - Throws: `VimeoError`; what Vimeo made of a request that it took for another one is deleted.
     func create(
         _ path: String,
         _ body: JSONMembers,
         approach: VimeoVideo.Approach,
         fields: [String]
-    ) async throws(VimeoFailure) -> Made {
+    ) async throws(VimeoError) -> Made {
         let document = try await document(.post, path, fields: fields, body: .object(body))?.members ?? [:]
         guard case .string(let uri)? = document["uri"], let id = Self.id(uri) else {
-            throw VimeoFailure(502, nil, "Vimeo did not tell what it has created.", "Try again.")
+            throw VimeoError(502, nil, "Vimeo did not tell what it has created.", "Try again.")
         }
         var upload: JSONMembers = [:]
         if case .object(let members)? = document["upload"] { upload = members }
@@ -133,7 +133,7 @@ struct VimeoUpstream: Sendable {
         guard upload["approach"] == .string(approach.rawValue), link != nil || approach != .tus else {
             // The request was lost on the way, or the account may not upload so (protocol notes §11).
             await delete(uri)
-            throw VimeoFailure(
+            throw VimeoError(
                 502,
                 nil,
                 "Vimeo did not begin the upload.",
@@ -170,7 +170,7 @@ struct VimeoUpstream: Sendable {
     }
 
     private func reported(_ advice: String) -> VimeoFailure {
-        report("upstream", UploadError(.unavailable, advice))
+        report("upstream", advice)
         return Self.unavailable(advice)
     }
 

@@ -76,11 +76,11 @@ struct VimeoQuota: Sendable, Equatable {
     /// Refuses an upload of unknown size if nothing is left: clients of the Old Upload do not understand a refusal of
     /// their bytes, and repeat them for ever.
     ///
-    /// - Throws: `VimeoFailure` 4101, 4102 or 3428.
-    func checkRoom(cap: Int64?) throws(VimeoFailure) {
+    /// - Throws: `VimeoError` 4101, 4102 or 3428.
+    func checkRoom(cap: Int64?) throws(VimeoError) {
         if hasRoom { return }
         let code = periodFree == 0 ? 4102 : total == cap ? 3428 : 4101
-        throw VimeoFailure(
+        throw VimeoError(
             403,
             code,
             "You have reached your upload quota.",
@@ -113,8 +113,8 @@ extension QuotaService {
     /// What a refusal by a quota means to the client of a video.
     ///
     /// - Returns: `nil` for any other error.
-    func refusal(_ error: any Error, of video: VimeoVideo) async -> VimeoFailure? {
-        guard let error = error as? UploadError, case .quotaExceeded(let refusal) = error.code else { return nil }
+    func refusal(_ error: UploadError, of video: VimeoVideo) async -> VimeoFailure? {
+        guard case .quotaExceeded(let refusal) = error.code else { return nil }
         let report = try? await quota(of: Account(.subject, video.subject))
         let quota = report.map { VimeoQuota($0, cap: video.total) }
         return VimeoFailure(refusal, error.message, cap: video.total, quota)

@@ -75,6 +75,26 @@ struct VimeoFailure: Error, Equatable {
     static let noToken = unauthenticated(8003, "You must provide a valid authenticated access token.")
     static let noUser = unauthenticated(8002, "The access token has no user; ask for one that has.")
 
+    /// Neither the limits of an app user nor a revocation would hold at the real service.
+    static let notDirect = VimeoFailure(
+        403,
+        nil,
+        "Tokens of identity providers are not for direct mode.",
+        "Ask the app's backend for a token."
+    )
+    static let foreignToken = VimeoFailure(
+        403,
+        nil,
+        "The token is not from this server, and does not end here.",
+        "Sign out at its issuer."
+    )
+    static let noPull = VimeoFailure(
+        403,
+        nil,
+        "Tokens of identity providers cannot have files fetched.",
+        "Upload the file, or ask the app's backend to have it fetched."
+    )
+
     static func missingScope(_ scope: VimeoScope) -> VimeoFailure {
         VimeoFailure(
             403,
@@ -136,7 +156,9 @@ struct VimeoFailure: Error, Equatable {
         case .unavailable, .finishing:
             self.init(503, nil, "The service is not available at the moment.", error.message)
             fields["Retry-After"] = "5"
-        default:
+        case .offsetMismatch, .lengthConflict, .lengthExceeded, .checksumMismatch, .digestMismatch,
+            .unsupportedChecksum, .notOpen, .conditionFailed, .invalidParts, .grantUsed, .timedOut, .disconnected,
+            .storageFailure:
             self.init(500, 4003, "An internal error occurred.", "An internal error occurred; try again.")
         }
     }

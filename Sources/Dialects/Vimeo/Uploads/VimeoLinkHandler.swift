@@ -20,21 +20,18 @@ struct VimeoLinkHandler: RequestHandler {
     let cors: CORSPolicy
     /// Told the record of a video whose bytes have come.
     let arrived: @Sendable (_ recordKey: String) -> Void
-    let report: @Sendable (_ call: String, _ error: any Error) -> Void
+    let report: @Sendable (_ call: String, _ message: String) -> Void
 
     func respond(to request: Request) async -> Response {
         let segments = request.head.target.segments
         if segments.count == 3, segments[1] == "files" { return await respondByTus(request, segments[2]) }
         if let response = cors.preflight(request.head, methods: [.put, .post, .options]) { return response }
         var response: Response
-        do {
+        do throws(VimeoError) {
             response = try await self.response(request, segments)
-        } catch let failure as VimeoFailure {
-            response = failure.response(requestID: request.id)
         } catch {
-            let failure =
-                (error as? UploadError).map(Self.failure) ?? VimeoFailure(500, nil, "An internal error occurred.")
-            if failure.status.code >= 500 { report("bytes", error) }
+            let failure = if case .core(let cause) = error { Self.failure(cause) } else { error.failure }
+            if error.isOfServer, failure.status.code >= 500 { report("bytes", error.message) }
             response = failure.response(requestID: request.id)
         }
         cors.decorate(&response, for: request.head)
@@ -58,7 +55,10 @@ struct VimeoLinkHandler: RequestHandler {
         case .lengthExceeded, .tooLarge: VimeoFailure(413, nil, "The content is too large.", error.message)
         case .disconnected: VimeoFailure(400, nil, "The content is not complete.", error.message)
         case .timedOut: VimeoFailure(408, nil, "No content arrived for too long.", error.message)
-        default: VimeoFailure(error)
+        case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .contentTypeRefused, .checksumMismatch,
+            .digestMismatch, .unsupportedChecksum, .conditionFailed, .invalidParts, .grantUsed, .quotaExceeded,
+            .tooManyRequests, .rejected, .interrupted, .busy, .storageFull, .storageFailure, .finishing, .unavailable:
+            VimeoFailure(error)
         }
     }
 
@@ -124,28 +124,30 @@ struct VimeoLinkHandler: RequestHandler {
 
     // MARK: PUT and forms
 
-    private func response(_ request: Request, _ segments: [String]) async throws -> Response {
+    private func response(_ request: Request, _ segments: [String]) async throws(VimeoError) -> Response {
         if segments.count == 3, let kind = VimeoAttachment.Kind.allCases.first(where: { $0.collection == segments[1] })
         {
             return try await putAttachment(kind, request, segments[2])
         }
         guard segments.count == 3, segments[1] == "videos", let target = links.target(segments[2]),
-            let entry = try await library.entry(at: target.recordKey),
+            let entry = try await core(await library.entry(at: target.recordKey)),
             // A key has the number of its user only, so the subject is verified, too.
             links.verifies(target, entry.video.subject)
-        else { throw VimeoFailure.notFound }
-        try await urls.check(
-            issuer: entry.video.issuer,
-            subject: entry.video.subject,
-            createdAt: entry.record.record.createdAt
+        else { throw VimeoError.refused(.notFound) }
+        try await core(
+            await urls.check(
+                issuer: entry.video.issuer,
+                subject: entry.video.subject,
+                createdAt: entry.record.record.createdAt
+            )
         )
         let methods: [HTTPMethod]
         switch entry.video.approach {
-        case .tus, .pull: throw VimeoFailure.notFound
+        case .tus, .pull: throw VimeoError.refused(.notFound)
         case .post: methods = [.put, .post, .options]
         case .streaming, .ticket: methods = [.put, .options]
         }
-        guard methods.contains(request.head.method) else { throw VimeoFailure.methodNotAllowed(methods) }
+        guard methods.contains(request.head.method) else { throw VimeoError.refused(.methodNotAllowed(methods)) }
         switch request.head.method {
         case .options: return Response(204, ["Allow": Self.list(methods)])
         case .post: return try await form(request, entry)
@@ -156,28 +158,33 @@ struct VimeoLinkHandler: RequestHandler {
     /// The bytes of a picture or a text track: always one PUT, whatever its type says.
     ///
     /// Content that its range calls a part is not stored.
-    private func putAttachment(_ kind: VimeoAttachment.Kind, _ request: Request, _ text: String) async throws
+    private func putAttachment(_ kind: VimeoAttachment.Kind, _ request: Request, _ text: String)
+        async throws(VimeoError)
         -> Response
     {
         guard let target = links.attachmentTarget(text),
-            let found = try await library.attachments.one(kind, at: target.recordKey),
+            let found = try await core(await library.attachments.one(kind, at: target.recordKey)),
             links.verifies(target, found.content),
-            let entry = try await library.entry(found.content.video, of: found.content.user)
-        else { throw VimeoFailure.notFound }
-        try await urls.check(
-            issuer: found.content.issuer,
-            subject: found.content.subject,
-            createdAt: found.record.createdAt
+            let entry = try await core(await library.entry(found.content.video, of: found.content.user))
+        else { throw VimeoError.refused(.notFound) }
+        try await core(
+            await urls.check(
+                issuer: found.content.issuer,
+                subject: found.content.subject,
+                createdAt: found.record.createdAt
+            )
         )
         let methods: [HTTPMethod] = [.put, .options]
-        guard methods.contains(request.head.method) else { throw VimeoFailure.methodNotAllowed(methods) }
+        guard methods.contains(request.head.method) else { throw VimeoError.refused(.methodNotAllowed(methods)) }
         if request.head.method == .options { return Response(204, ["Allow": Self.list(methods)]) }
         var total: Int64?
         switch request.head.fields["Content-Range"].flatMap({ VimeoContentRange($0) }) {
-        case .probe: return Self.count(try await library.attachments.count(of: found.content), false)
+        case .probe: return Self.count(try await core(await library.attachments.count(of: found.content)), false)
         case .part(let part):
             // Nothing is kept of a part.
-            if part.start > 0 { return Self.count(try await library.attachments.count(of: found.content), false) }
+            if part.start > 0 {
+                return Self.count(try await core(await library.attachments.count(of: found.content)), false)
+            }
             total = part.total
         case nil: break
         }
@@ -192,19 +199,19 @@ struct VimeoLinkHandler: RequestHandler {
             to: found,
             of: entry.video
         )
-        try await library.touch(entry)
+        try await core(await library.touch(entry))
         let document = JSONValue.object([
             "Status": .string("success"), "Notes": .string(""), "Path": .string(found.content.uri(of: entry.video)),
         ])
         return Response(200, ["Content-Type": "application/json"], .bytes(VimeoJSON.bytes(document)))
     }
 
-    private func put(_ request: Request, _ entry: VimeoEntry) async throws -> Response {
+    private func put(_ request: Request, _ entry: VimeoEntry) async throws(VimeoError) -> Response {
         // Without the field the content is the whole file.
         var range = VimeoContentRange.part(VimeoContentRange.Part(start: 0, end: 0))
         if let text = request.head.fields["Content-Range"] {
             guard let parsed = VimeoContentRange(text) else {
-                throw VimeoFailure(
+                throw VimeoError(
                     400,
                     nil,
                     "Content-Range cannot be read.",
@@ -216,16 +223,18 @@ struct VimeoLinkHandler: RequestHandler {
         switch range {
         case .probe(let total):
             let isInclusive = entry.video.countsInclusively
-            return Self.count(try await uploads.count(of: entry), isInclusive, mayBeMissing: total != nil)
+            return Self.count(try await core(await uploads.count(of: entry)), isInclusive, mayBeMissing: total != nil)
         case .part(let part):
             let isPiece = part.isPiece(request.body.remaining)
             let isInclusive = part.isInclusive || isPiece
             if isInclusive != entry.video.countsInclusively, part.start == 0, request.body.remaining != 0 {
-                _ = try await library.change(entry) { video in
-                    var video = video
-                    video.countsInclusively = isInclusive
-                    return video
-                }
+                _ = try await core(
+                    await library.change(entry) { video in
+                        var video = video
+                        video.countsInclusively = isInclusive
+                        return video
+                    }
+                )
             }
             let isWhole = request.head.fields["Content-Range"] == nil
             switch try await uploads.put(request.body, from: part.start, of: part.total, isWhole: isWhole, to: entry) {
@@ -250,17 +259,18 @@ struct VimeoLinkHandler: RequestHandler {
     private static func stored(_ entry: VimeoEntry) -> Response {
         var response = Response(200)
         response.trace.uploadID = entry.video.uploadID
+        response.trace.mediaID = String(entry.video.id)
         return response
     }
 
     /// A form with the file in `file_data` (protocol notes §4.4).
-    private func form(_ request: Request, _ entry: VimeoEntry) async throws -> Response {
+    private func form(_ request: Request, _ entry: VimeoEntry) async throws(VimeoError) -> Response {
         guard
             let boundary = request.head.fields["Content-Type"].flatMap({ MediaType($0) }).flatMap(
                 MultipartBoundary.init
             )
         else {
-            throw VimeoFailure(
+            throw VimeoError(
                 415,
                 nil,
                 "The content is not a form.",
@@ -268,21 +278,28 @@ struct VimeoLinkHandler: RequestHandler {
             )
         }
         let reader = FormReader(request.body, boundary: boundary)
-        do {
+        if let (file, isEmpty) = try await core(await Self.file(in: reader)) {
+            let outcome = try await uploads.put(file, from: 0, of: isEmpty ? 0 : nil, isWhole: true, to: entry)
+            guard outcome == .stored else { throw VimeoError.refused(.busy) }
+            return Self.redirected(entry)
+        }
+        throw VimeoError(400, nil, "The form has no file.", "Send the file in a part named file_data.")
+    }
+
+    /// The part `file_data` of a form, and whether it is empty; `nil` if no file was chosen.
+    private static func file(in reader: FormReader) async throws(UploadError) -> (file: FormFile, isEmpty: Bool)? {
+        do throws(SourceFailure) {
             while let head = try await reader.nextPart() {
                 guard let disposition = FormDisposition(of: head), disposition.name == "file_data" else { continue }
                 let file = FormFile(reader)
                 let isEmpty = try await file.isEmpty()
                 // A browser sends the part without a name if its user has chosen no file.
-                if isEmpty, disposition.filename?.isEmpty ?? true { break }
-                let outcome = try await uploads.put(file, from: 0, of: isEmpty ? 0 : nil, isWhole: true, to: entry)
-                guard outcome == .stored else { throw VimeoFailure.busy }
-                return Self.redirected(entry)
+                return isEmpty && disposition.filename?.isEmpty ?? true ? nil : (file, isEmpty)
             }
-        } catch let failure as SourceFailure {
-            throw UploadError(failure)
+            return nil
+        } catch {
+            throw UploadError(error)
         }
-        throw VimeoFailure(400, nil, "The form has no file.", "Send the file in a part named file_data.")
     }
 
     private static func redirected(_ entry: VimeoEntry) -> Response {

@@ -55,7 +55,7 @@ extension VimeoUploads {
     ///   - isWhole: Whether the content is the whole file.
     ///   - entry: The video or ticket.
     /// - Returns: `.count` without having read anything if `start` is after the stored bytes, or nothing was sent.
-    /// - Throws: `VimeoFailure`; `UploadError` `.lengthExceeded`, `.lengthConflict`; the errors of
+    /// - Throws: `VimeoError` `.lengthExceeded`, `.lengthConflict`; the errors of
     ///   `UploadService.append`.
     func put(
         _ source: any ByteSource,
@@ -63,47 +63,51 @@ extension VimeoUploads {
         of total: Int64?,
         isWhole: Bool = false,
         to entry: VimeoEntry
-    ) async throws -> Outcome {
+    ) async throws(VimeoError) -> Outcome {
         let content = VimeoContent(source, from: start, of: total, isWhole: isWhole)
         var entry = entry
         var attempts = 0
         while true {
-            do {
+            do throws(VimeoError) {
                 return try await putOnce(content, to: entry)
-            } catch is Changed where attempts < Self.mostAttempts {
+            } catch {
+                guard case .changed = error else { throw error }
+                guard attempts < Self.mostAttempts else { throw VimeoError.refused(.busy) }
                 // Nothing of the content was stored.
                 attempts += 1
-                try await Task.sleep(for: .milliseconds(5 * attempts))
-                guard let current = try await library.entry(at: entry.record.record.key) else {
-                    throw VimeoFailure.notFound
+                try await Self.pause(.milliseconds(5 * attempts))
+                guard let current = try await core(await library.entry(at: entry.record.record.key)) else {
+                    throw VimeoError.refused(.notFound)
                 }
                 entry = current
-            } catch is Changed {
-                throw VimeoFailure.busy
             }
         }
     }
 
-    /// What was read of a video holds no longer: another request has changed it, or its upload.
-    private struct Changed: Error {}
+    /// Waits for another request that works on the same video.
+    static func pause(_ duration: Duration) async throws(VimeoError) {
+        guard (try? await Task.sleep(for: duration)) != nil else {
+            throw .core(UploadError(.interrupted, "The request was stopped."))
+        }
+    }
 
     static let mostAttempts = 20
 
-    private func putOnce(_ content: VimeoContent, to entry: VimeoEntry) async throws -> Outcome {
+    private func putOnce(_ content: VimeoContent, to entry: VimeoEntry) async throws(VimeoError) -> Outcome {
         guard let known = entry.upload else {
             if content.start > 0 { return .count(0) }
-            try content.check(against: entry.video.size)
-            guard try await content.begins(of: entry.video.size) else { return .count(0) }
+            try await core(try content.check(against: entry.video.size))
+            guard try await core(await content.begins(of: entry.video.size)) else { return .count(0) }
             return try await append(content, at: 0, try await beginAnew(entry), entry)
         }
         let seen = try await changing { () async throws(UploadError) in try await uploads.inspect(known.id) }
-        guard seen.isAlive else { throw Changed() }
+        guard seen.isAlive else { throw VimeoError.changed }
         if seen.state == .completed { return try await repeated(content, seen) }
         // Whoever cannot add anything does not end a request that does.
         if content.start > seen.offset, uploads.isReceiving(known.id) { return .count(seen.offset) }
-        try content.check(against: entry.video.size)
+        try await core(try content.check(against: entry.video.size))
         if content.start < (seen.length ?? .max), content.mayBeEmpty || content.start == 0 && seen.offset > 0 {
-            guard try await content.begins(of: entry.video.size) else { return .count(seen.offset) }
+            guard try await core(await content.begins(of: entry.video.size)) else { return .count(seen.offset) }
         }
         let upload = try await changing { () async throws(UploadError) in
             try await uploads.status(of: known.id, Self.finish(entry.video))
@@ -116,37 +120,37 @@ extension VimeoUploads {
         return try await append(content, at: upload.offset, upload, entry)
     }
 
-    private func changing(_ look: () async throws(UploadError) -> Upload) async throws -> Upload {
+    private func changing(_ look: () async throws(UploadError) -> Upload) async throws(VimeoError) -> Upload {
         do throws(UploadError) {
             return try await look()
         } catch {
-            if error.code == .notFound || error.code == .gone { throw Changed() }
-            throw error
+            throw error.code == .notFound || error.code == .gone ? .changed : .core(error)
         }
     }
 
     /// Takes content for an upload that is complete: the same again, after a response that was lost.
     ///
-    /// - Throws: `VimeoFailure` 409 for other content, which has come too late; `UploadError` `.lengthExceeded`.
-    private func repeated(_ content: VimeoContent, _ upload: Upload) async throws -> Outcome {
+    /// - Throws: `VimeoError` 409 for other content, which has come too late; `.lengthExceeded`.
+    private func repeated(_ content: VimeoContent, _ upload: Upload) async throws(VimeoError) -> Outcome {
         let length = upload.offset
         if content.start > length { return .count(length) }
-        try content.check(against: length)
+        try await core(try content.check(against: length))
         guard content.source.remaining != 0 || content.start == length else { return .count(length) }
         let window = WindowSource(content.source, limit: length - content.start)
+        var stored: any ByteSource = ArraySource([])
+        if content.start < length {
+            stored = try await core(await library.storage.bytes(of: upload.id, content.start..<length))
+        }
         let count: Int64?
-        do {
+        do throws(SourceFailure) {
             try await window.checkEnd()
-            let stored: any ByteSource =
-                content.start == length
-                ? ArraySource([]) : try await library.storage.bytes(of: upload.id, content.start..<length)
             count = try await window.countRepeating(stored)
-        } catch let failure as SourceFailure {
-            throw window.isExceeded ? Self.excess(length) : UploadError(failure)
+        } catch {
+            throw .core(window.isExceeded ? Self.excess(length) : UploadError(error))
         }
         if count == 0, content.start < length { return .count(length) }
         guard let count, !content.isWhole || count == length else {
-            throw VimeoFailure(
+            throw VimeoError(
                 409,
                 nil,
                 "The upload is complete.",
@@ -165,7 +169,7 @@ extension VimeoUploads {
         at offset: Int64,
         _ upload: Upload,
         _ entry: VimeoEntry
-    ) async throws -> Outcome {
+    ) async throws(VimeoError) -> Outcome {
         let (source, start, total) = (content.source, content.start, content.total)
         let known = upload.length ?? total
         let whole = known ?? source.remaining.map { start.adding($0) }
@@ -196,26 +200,26 @@ extension VimeoUploads {
         } catch {
             if window.isExceeded {
                 try await drop(upload, of: entry)
-                throw Self.excess(known ?? 0)
+                throw .core(Self.excess(known ?? 0))
             }
             switch error.code {
             case .quotaExceeded:
-                guard let refusal = await library.quota.refusal(error, of: entry.video) else { throw error }
-                try await fail(entry, refusal.code == 3428 ? .total : .quota)
-                throw refusal
+                guard let refusal = await library.quota.refusal(error, of: entry.video) else { throw .core(error) }
+                try await core(await fail(entry, refusal.code == 3428 ? .total : .quota))
+                throw .refused(refusal)
             case .contentTypeRefused, .rejected:
-                try await failIfEnded(entry, upload)
-                throw error
+                try await core(await failIfEnded(entry, upload))
+                throw .core(error)
             case .offsetMismatch, .notFound, .gone, .notOpen:
                 // The writer before has stored more than was known, or another client has begun anew.
-                if window.isUntouched { throw Changed() }
+                if window.isUntouched { throw VimeoError.changed }
                 if error.code == .notFound || error.code == .gone,
-                    try await library.entry(at: entry.record.record.key) != nil
+                    try await core(await library.entry(at: entry.record.record.key)) != nil
                 {
-                    throw VimeoFailure.busy
+                    throw VimeoError.refused(.busy)
                 }
-                throw error
-            default: throw error
+                throw .core(error)
+            default: throw .core(error)
             }
         }
     }
@@ -223,15 +227,16 @@ extension VimeoUploads {
     /// Forgets what was stored of content that had more bytes than the file: part of it must not count as the file.
     ///
     /// Its client may not read the answer, but polls (protocol notes §8.3).
-    private func drop(_ upload: Upload, of entry: VimeoEntry) async throws {
-        guard let current = try await library.entry(at: entry.record.record.key),
+    private func drop(_ upload: Upload, of entry: VimeoEntry) async throws(VimeoError) {
+        guard let current = try await core(await library.entry(at: entry.record.record.key)),
             current.video.uploadID == upload.id.text
         else { return }
-        do {
+        do throws(VimeoError) {
             _ = try await beginAnew(current)
-            try await fail(entry, .uploading)
-        } catch is Changed {
-            // Another client has begun anew, or completed it.
+            try await core(await fail(entry, .uploading))
+        } catch {
+            // Unless another client has begun anew, or completed it.
+            guard case .changed = error else { throw error }
         }
     }
 
@@ -242,21 +247,23 @@ extension VimeoUploads {
     /// The one before ends first, because a quota may not have room for both. Until the new one exists, the record has no
     /// upload: a record with an ended upload would count as a deleted video.
     ///
-    /// - Throws: `Changed` if another client did that at the same time, or the one before was completed; `UploadError`.
-    private func beginAnew(_ entry: VimeoEntry) async throws -> Upload {
+    /// - Throws: `VimeoError`, `.changed` if another client did that at the same time, or the one before was completed; `UploadError`.
+    private func beginAnew(_ entry: VimeoEntry) async throws(VimeoError) -> Upload {
         let now = clock.now.unixSeconds
         let seen = entry.video
         let before = seen.uploadID ?? seen.replacedID
-        let detached = try await library.change(entry) { current in
-            guard current.uploadID == seen.uploadID, current.replacedID == seen.replacedID else { return nil }
-            var current = current
-            current.uploadID = nil
-            current.replacedID = before
-            current.failure = nil
-            current.modifiedAt = now
-            return current
-        }
-        guard let video = detached else { throw Changed() }
+        let detached = try await core(
+            await library.change(entry) { current in
+                guard current.uploadID == seen.uploadID, current.replacedID == seen.replacedID else { return nil }
+                var current = current
+                current.uploadID = nil
+                current.replacedID = before
+                current.failure = nil
+                current.modifiedAt = now
+                return current
+            }
+        )
+        guard let video = detached else { throw VimeoError.changed }
         if let before, let id = UploadID(before) {
             do throws(UploadError) {
                 try await uploads.terminate(id, .open)
@@ -265,19 +272,20 @@ extension VimeoUploads {
                 case .notFound, .gone: break
                 default:
                     // It is complete, and its client may have been told; or it could not be ended.
-                    _ = try await library.change(entry) { current in
-                        guard current.uploadID == nil, current.replacedID == before else { return nil }
-                        var current = current
-                        current.uploadID = before
-                        current.replacedID = nil
-                        return current
-                    }
-                    if error.code == .notOpen { throw Changed() }
-                    throw error
+                    _ = try await core(
+                        await library.change(entry) { current in
+                            guard current.uploadID == nil, current.replacedID == before else { return nil }
+                            var current = current
+                            current.uploadID = before
+                            current.replacedID = nil
+                            return current
+                        }
+                    )
+                    throw error.code == .notOpen ? .changed : .core(error)
                 }
             }
         }
-        let grant = Grant(
+        var grant = Grant(
             id: video.principal,
             issuer: video.issuer,
             subject: video.subject,
@@ -287,18 +295,21 @@ extension VimeoUploads {
             expiresAt: .distantFuture,
             storedBytes: video.total
         )
+        video.limits?.apply(to: &grant)
         let metadata = entry.upload?.metadata ?? UploadMetadata(describing: video.metadata)
-        let upload = try await begin(video, metadata, under: grant)
-        let attached = try await library.change(entry) { current in
-            guard current.uploadID == nil, current.replacedID == before else { return nil }
-            var current = current
-            current.uploadID = upload.id.text
-            current.replacedID = nil
-            return current
-        }
+        let upload = try await core(await begin(video, metadata, under: grant))
+        let attached = try await core(
+            await library.change(entry) { current in
+                guard current.uploadID == nil, current.replacedID == before else { return nil }
+                var current = current
+                current.uploadID = upload.id.text
+                current.replacedID = nil
+                return current
+            }
+        )
         guard attached != nil else {
             try? await uploads.end(upload.id.text)
-            throw Changed()
+            throw VimeoError.changed
         }
         return upload
     }

@@ -10,56 +10,60 @@ extension VimeoUploads {
     /// Makes a video of a ticket.
     ///
     /// - Returns: The video; also if it was completed before.
-    /// - Throws: `VimeoFailure` 4011 if bytes are missing; `UploadError`.
-    func complete(_ entry: VimeoEntry) async throws -> VimeoVideo {
+    /// - Throws: `VimeoError` 4011 if bytes are missing.
+    func complete(_ entry: VimeoEntry) async throws(VimeoError) -> VimeoVideo {
         guard entry.video.isTicket else { return entry.video }
         let upload = try await finish(entry)
         if let replaced = entry.video.replaces { return try await replace(replaced, by: entry, upload) }
         let now = clock.now.unixSeconds
-        let changed = try await library.change(entry) { video in
-            var video = video
-            video.isTicket = false
-            video.modifiedAt = now
-            return video
-        }
-        guard let changed else { throw VimeoFailure.notFound }
+        let changed = try await core(
+            await library.change(entry) { video in
+                var video = video
+                video.isTicket = false
+                video.modifiedAt = now
+                return video
+            }
+        )
+        guard let changed else { throw VimeoError.refused(.notFound) }
         return changed
     }
 
     /// Completes the upload of a ticket.
     ///
     /// - Returns: The upload.
-    /// - Throws: `VimeoFailure` 4011 if bytes are missing; `UploadError`.
-    func finish(_ ticket: VimeoEntry) async throws -> Upload {
+    /// - Throws: `VimeoError` 4011 if bytes are missing.
+    func finish(_ ticket: VimeoEntry) async throws(VimeoError) -> Upload {
         var ticket = ticket
         var attempts = 0
         while true {
-            do {
+            do throws(VimeoError) {
                 return try await finishOnce(ticket)
-            } catch let error as UploadError where attempts < Self.mostAttempts {
+            } catch {
                 // Another request completes it, too.
-                guard [.notOpen, .interrupted, .busy, .notFound, .gone].contains(error.code) else { throw error }
+                guard attempts < Self.mostAttempts, case .core(let cause) = error,
+                    [.notOpen, .interrupted, .busy, .notFound, .gone].contains(cause.code)
+                else { throw error }
                 attempts += 1
-                try await Task.sleep(for: .milliseconds(5 * attempts))
-                guard let current = try await library.entry(at: ticket.record.record.key) else {
-                    throw VimeoFailure.noVideoFile
+                try await Self.pause(.milliseconds(5 * attempts))
+                guard let current = try await core(await library.entry(at: ticket.record.record.key)) else {
+                    throw VimeoError.refused(.noVideoFile)
                 }
                 ticket = current
             }
         }
     }
 
-    private func finishOnce(_ ticket: VimeoEntry) async throws -> Upload {
+    private func finishOnce(_ ticket: VimeoEntry) async throws(VimeoError) -> Upload {
         switch ticket.video.failure {
         // Not what the client wanted to store: it may not have read the answer to its bytes (protocol notes §8.3).
-        case .quota: throw VimeoFailure(403, 4101, "You have reached your upload quota.", "The bytes were refused.")
-        case .total: throw VimeoFailure(403, 3428, "You have reached your upload quota.", "The bytes were refused.")
-        case .uploading: throw VimeoFailure(400, 2502, "The file is not a video.", "The bytes were refused.")
+        case .quota: throw VimeoError(403, 4101, "You have reached your upload quota.", "The bytes were refused.")
+        case .total: throw VimeoError(403, 3428, "You have reached your upload quota.", "The bytes were refused.")
+        case .uploading: throw VimeoError(400, 2502, "The file is not a video.", "The bytes were refused.")
         case nil: break
         }
         guard let upload = ticket.upload else { throw Self.incomplete(0, ticket.video.size ?? 1) }
         guard upload.state == .open else { return upload }
-        let current = try await uploads.status(of: upload.id, .explicit(isLast: false))
+        let current = try await core(await uploads.status(of: upload.id, .explicit(isLast: false)))
         // Of an empty file, PyVimeo before 1.0 sends nothing.
         let missing = (current.length ?? current.offset) - current.offset
         guard missing == 0 else { throw Self.incomplete(current.offset, missing) }
@@ -74,22 +78,22 @@ extension VimeoUploads {
             )
             return try await uploads.finished(completed)
         } catch {
-            guard error.code == .contentTypeRefused else { throw error }
-            try await failIfEnded(ticket, upload)
-            throw VimeoFailure(400, 2502, "The file is not a video.", error.message)
+            guard error.code == .contentTypeRefused else { throw .core(error) }
+            try await core(await failIfEnded(ticket, upload))
+            throw VimeoError(400, 2502, "The file is not a video.", error.message)
         }
     }
 
     /// Gives a video the file of a ticket, which stays so that its client can ask again.
-    private func replace(_ id: Int64, by ticket: VimeoEntry, _ upload: Upload) async throws -> VimeoVideo {
-        guard let entry = try await library.entry(id, of: ticket.video.user), !entry.video.isTicket,
+    private func replace(_ id: Int64, by ticket: VimeoEntry, _ upload: Upload) async throws(VimeoError) -> VimeoVideo {
+        guard let entry = try await core(await library.entry(id, of: ticket.video.user)), !entry.video.isTicket,
             let video = try await attach(upload, ticket.video.metadata["filename"], to: entry)
-        else { throw VimeoFailure(404, 5012, "The video to replace could not be found.") }
+        else { throw VimeoError(404, 5012, "The video to replace could not be found.") }
         return video
     }
 
-    private static func incomplete(_ stored: Int64, _ missing: Int64) -> VimeoFailure {
-        VimeoFailure(
+    private static func incomplete(_ stored: Int64, _ missing: Int64) -> VimeoError {
+        VimeoError(
             400,
             4011,
             "The upload is not complete.",

@@ -36,8 +36,8 @@ struct VimeoUploads: Sendable {
 
     /// Creates a video, or a ticket.
     ///
-    /// - Throws: `VimeoFailure`; `UploadError`.
-    func create(_ new: New, by caller: VimeoCaller) async throws -> VimeoEntry {
+    /// - Throws: `VimeoError`.
+    func create(_ new: New, by caller: VimeoCaller) async throws(VimeoError) -> VimeoEntry {
         let user = try caller.user()
         var video = VimeoVideo(
             id: 0,
@@ -51,6 +51,7 @@ struct VimeoUploads: Sendable {
             redirectURL: new.redirectURL,
             isTicket: new.approach == .ticket,
             total: caller.grant.storedBytes,
+            limits: VimeoLimits(caller.grant),
             replaces: new.replaces,
             modifiedAt: clock.now.unixSeconds
         )
@@ -63,19 +64,23 @@ struct VimeoUploads: Sendable {
                 if try await pull(&video, from: link, isOld: new.isOld, by: caller) { break }
                 continue
             }
-            let upload = try await begin(video, UploadMetadata(describing: video.metadata), under: caller.grant)
+            let upload = try await core(
+                await begin(video, UploadMetadata(describing: video.metadata), under: caller.grant)
+            )
             video.uploadID = upload.id.text
             do throws(UploadError) {
                 if try await library.insert(video) { break }
             } catch {
                 // No client has its link.
                 try? await uploads.end(upload.id.text)
-                throw error
+                throw .core(error)
             }
             // Its user has created another one in this millisecond, which got the same number.
-            try await uploads.end(upload.id.text)
+            try await core(await uploads.end(upload.id.text))
         }
-        guard let entry = try await library.entry(video.id, of: user) else { throw VimeoFailure.notFound }
+        guard let entry = try await core(await library.entry(video.id, of: user)) else {
+            throw VimeoError.refused(.notFound)
+        }
         return entry
     }
 
@@ -104,20 +109,22 @@ struct VimeoUploads: Sendable {
     ///   - isOld: Whether the members of the call have their names from before 3.4.
     ///   - caller: Whose video it is.
     /// - Returns: Whether the id of the video was free.
-    /// - Throws: `VimeoFailure` 2204, 2230; `UploadError`.
+    /// - Throws: `VimeoError` 2204, 2230.
     private func pull(
         _ video: inout VimeoVideo,
         from link: String,
         isOld: Bool,
         by caller: VimeoCaller
-    ) async throws -> Bool {
+    ) async throws(VimeoError) -> Bool {
         guard let starter, let pulls = starter.pulls else {
             let field = isOld ? "type" : "upload.approach"
-            throw VimeoFailure.invalid(field, "pull is not available on this server", 2230)
+            throw VimeoError.refused(.invalid(field, "pull is not available on this server", 2230))
         }
+        // As at `/v1/media/pull`.
+        guard !caller.isAppUser else { throw VimeoError.refused(.noPull) }
         let reach = starter.reach(ofUserOf: caller.keyUploads)
         if let problem = starter.problem(with: link, within: reach) {
-            throw VimeoFailure.invalid(isOld ? "link" : "upload.link", problem)
+            throw VimeoError.refused(.invalid(isOld ? "link" : "upload.link", problem))
         }
         var new = starter.upload(
             from: link,
@@ -132,22 +139,24 @@ struct VimeoUploads: Sendable {
         let id = UploadID.generate(at: uploads.now)
         new.id = id
         video.uploadID = id.text
-        guard try await library.insert(video) else { return false }
+        guard try await core(await library.insert(video)) else { return false }
         do throws(UploadError) {
             _ = try await pulls.begin(new, under: grant)
         } catch {
-            try await library.remove(video)
-            throw error
+            try await core(await library.forget(video))
+            throw .core(error)
         }
         // Whoever looked at it meanwhile found no upload.
         let key = video.recordKey
-        if let entry = try await library.entry(at: key), entry.video.uploadID == nil {
-            _ = try await library.change(entry) { video in
-                var video = video
-                video.uploadID = id.text
-                video.failure = nil
-                return video
-            }
+        if let entry = try await core(await library.entry(at: key)), entry.video.uploadID == nil {
+            _ = try await core(
+                await library.change(entry) { video in
+                    var video = video
+                    video.uploadID = id.text
+                    video.failure = nil
+                    return video
+                }
+            )
         }
         return true
     }
@@ -155,24 +164,25 @@ struct VimeoUploads: Sendable {
     /// Begins another file of a video, by tus.
     ///
     /// - Returns: The video with the version, which is its last.
-    /// - Throws: `VimeoFailure` 404 if the video was deleted; `UploadError`.
-    func addVersion(_ fileName: String, size: Int64, to entry: VimeoEntry, by caller: VimeoCaller) async throws
+    /// - Throws: `VimeoError` 404 if the video was deleted.
+    func addVersion(_ fileName: String, size: Int64, to entry: VimeoEntry, by caller: VimeoCaller)
+        async throws(VimeoError)
         -> VimeoEntry
     {
         var video = entry.video
         video.size = size
         video.metadata["filename"] = fileName
         video.metadata["filetype"] = nil
-        let upload = try await begin(video, UploadMetadata(describing: video.metadata), under: caller.grant)
-        do {
-            guard try await attach(upload, fileName, to: entry) != nil else { throw VimeoFailure.notFound }
+        let upload = try await core(await begin(video, UploadMetadata(describing: video.metadata), under: caller.grant))
+        do throws(VimeoError) {
+            guard try await attach(upload, fileName, to: entry) != nil else { throw VimeoError.refused(.notFound) }
         } catch {
             try? await uploads.end(upload.id.text)
             throw error
         }
-        guard var entry = try await library.entry(video.id, of: video.user),
+        guard var entry = try await core(await library.entry(video.id, of: video.user)),
             let own = entry.versions.lastIndex(where: { $0.upload.id == upload.id })
-        else { throw VimeoFailure.notFound }
+        else { throw VimeoError.refused(.notFound) }
         // Other requests may have added theirs since.
         entry.versions.removeSubrange((own + 1)...)
         return entry
@@ -184,29 +194,31 @@ struct VimeoUploads: Sendable {
     /// Records an upload as the latest version of a video, once, and forgets versions whose uploads have ended.
     ///
     /// - Returns: The video; `nil` if it was deleted.
-    /// - Throws: `VimeoFailure` 403 if it has too many versions; `UploadError`.
-    func attach(_ upload: Upload, _ fileName: String?, to entry: VimeoEntry) async throws -> VimeoVideo? {
+    /// - Throws: `VimeoError` 403 if it has too many versions.
+    func attach(_ upload: Upload, _ fileName: String?, to entry: VimeoEntry) async throws(VimeoError) -> VimeoVideo? {
         let id = VimeoVideo.newID(at: clock.now)
         let now = clock.now.unixSeconds
         let known = entry.video.versions?.map(\.uploadID) ?? []
         let ended = Set(known).subtracting(entry.versions.map(\.version.uploadID))
         var isFull = false
-        let changed = try await library.change(entry) { video in
-            var video = video
-            var versions = (video.versions ?? []).filter { !ended.contains($0.uploadID) }
-            if versions.contains(where: { $0.uploadID == upload.id.text }) { return video }
-            isFull = versions.count >= Self.mostVersions
-            if isFull { return nil }
-            // Of two in one millisecond, both may have the same.
-            var id = id
-            while versions.contains(where: { $0.id == id }) { id += 1 }
-            versions.append(VimeoVideo.Version(id: id, uploadID: upload.id.text, fileName: fileName))
-            video.versions = versions
-            video.modifiedAt = now
-            return video
-        }
+        let changed = try await core(
+            await library.change(entry) { video in
+                var video = video
+                var versions = (video.versions ?? []).filter { !ended.contains($0.uploadID) }
+                if versions.contains(where: { $0.uploadID == upload.id.text }) { return video }
+                isFull = versions.count >= Self.mostVersions
+                if isFull { return nil }
+                // Of two in one millisecond, both may have the same.
+                var id = id
+                while versions.contains(where: { $0.id == id }) { id += 1 }
+                versions.append(VimeoVideo.Version(id: id, uploadID: upload.id.text, fileName: fileName))
+                video.versions = versions
+                video.modifiedAt = now
+                return video
+            }
+        )
         if isFull {
-            throw VimeoFailure(
+            throw VimeoError(
                 403,
                 nil,
                 "The video has too many files.",

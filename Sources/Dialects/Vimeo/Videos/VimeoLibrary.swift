@@ -123,18 +123,14 @@ struct VimeoLibrary: Sendable {
             throw error
         }
         try await forget(video)
-        _ = try await records.removeRecord(Self.openKind, video.recordKey)
     }
 
-    /// Removes the record of a video that has no upload.
-    func remove(_ video: VimeoVideo) async throws(UploadError) {
-        _ = try await records.removeRecord(VimeoVideo.recordKind, video.recordKey)
-    }
-
-    /// Removes what is left of a video whose uploads have ended.
-    private func forget(_ video: VimeoVideo) async throws(UploadError) {
+    /// Removes what is left of a video that has no upload, or whose uploads have ended.
+    func forget(_ video: VimeoVideo) async throws(UploadError) {
         try await attachments.removeAll(of: video)
-        _ = try await records.removeRecord(VimeoVideo.recordKind, video.recordKey)
+        _ = try await records.apply(
+            [VimeoVideo.recordKind, Self.openKind].map { .removeIfPresent(kind: $0, key: video.recordKey) }
+        )
     }
 
     /// Whether a video without an upload is kept.
@@ -181,11 +177,11 @@ struct VimeoLibrary: Sendable {
         return isOver ? nil : upload
     }
 
-    /// All videos of a user, newest first; no tickets.
+    /// All videos of a user, newest first; no tickets, and none whose record cannot be read.
     func videos(of user: VimeoUser) async throws(UploadError) -> [CodedRecord<VimeoVideo>] {
         var found: [CodedRecord<VimeoVideo>] = []
         _ = try await records.each(VimeoVideo.recordKind, prefix: user.prefix + "/") { record throws(UploadError) in
-            let video = try CodedRecord<VimeoVideo>(record)
+            guard let video = try? CodedRecord<VimeoVideo>(record) else { return }
             if video.content.subject.isSameSubject(as: user.subject), !video.content.isTicket { found.append(video) }
         }
         return found
@@ -204,75 +200,44 @@ struct VimeoLibrary: Sendable {
 
     /// Adds a picture or a text track, unless the video is deleted at the same time.
     ///
+    /// The video changes, too, so that of several that are added at once no more are than there is room for.
+    ///
     /// - Returns: The attachment, with another id if its own was taken, and the video.
-    /// - Throws: `VimeoFailure` 404 if it was deleted, 403 if it has too many; `UploadError`.
-    func add(_ attachment: VimeoAttachment, to entry: VimeoEntry) async throws -> (
+    /// - Throws: `VimeoError` 404 if it was deleted, 403 if it has too many.
+    func add(_ attachment: VimeoAttachment, to entry: VimeoEntry) async throws(VimeoError) -> (
         attachment: VimeoAttachment, video: VimeoVideo
     ) {
         var attachment = attachment
-        while true {
-            try await takePlace(for: attachment, in: entry)
-            if try await attachments.insert(attachment) { break }
-            // The place is that of the one with this id.
-            attachment.id = VimeoVideo.newID(at: clock.now)
-        }
-        // A deletion that begins later finds the attachment; one that began before may have missed it.
-        if let current = try await self.entry(at: entry.record.record.key) { return (attachment, current.video) }
-        try await attachments.removeAll(of: entry.video)
-        throw VimeoFailure.notFound
-    }
-
-    /// Counts an attachment in the record of its video, so that of several at once no more are added than there is room for.
-    ///
-    /// - Throws: `VimeoFailure` 404 if the video was deleted, 403 if it has too many; `UploadError`.
-    private func takePlace(for attachment: VimeoAttachment, in entry: VimeoEntry) async throws {
-        let known = Set(try await attachments.all(attachment.kind, of: entry.video).map(\.id))
-        let now = clock.now.unixSeconds
-        var isFull = false
-        let changed = try await change(entry) { video in
-            var places = video.places(of: attachment.kind) ?? known.sorted().map { VimeoVideo.Place(id: $0, since: 0) }
-            isFull = false
-            if places.contains(where: { $0.id == attachment.id }) { return video }
-            if places.count >= VimeoAttachments.most {
-                // Of those that are not there, some may be about to be added.
-                places.removeAll { !known.contains($0.id) && now - $0.since > Self.longestAddition }
+        while let current = try await core(await self.entry(at: entry.record.record.key)) {
+            let all = try await core(await attachments.all(attachment.kind, of: current.video))
+            guard all.count < VimeoAttachments.most else {
+                throw VimeoError(
+                    403,
+                    nil,
+                    "The video has too many of them.",
+                    "Delete some first; \(VimeoAttachments.most) are allowed."
+                )
             }
-            isFull = places.count >= VimeoAttachments.most
-            if isFull { return nil }
-            places.append(VimeoVideo.Place(id: attachment.id, since: now))
-            var changed = video.with(places, of: attachment.kind)
-            changed.modifiedAt = now
-            return changed
+            var video = current.video
+            video.modifiedAt = clock.now.unixSeconds
+            let replacing = DialectChange.replace(current.record.replaced(by: video, until: nil).record)
+            if try await core(await records.apply([replacing, attachments.insertion(of: attachment)])) {
+                return (attachment, video)
+            }
+            // If the video has not changed meanwhile, the id is that of another one.
+            if try await core(await records.record(attachment.kind.recordKind, attachment.recordKey)) != nil {
+                attachment.id = VimeoVideo.newID(at: clock.now)
+            }
         }
-        if isFull {
-            throw VimeoFailure(
-                403,
-                nil,
-                "The video has too many of them.",
-                "Delete some first; \(VimeoAttachments.most) are allowed."
-            )
-        }
-        if changed == nil { throw VimeoFailure.notFound }
+        throw VimeoError.refused(.notFound)
     }
-
-    /// Seconds after which an attachment that was counted and is not there was never added, or was removed.
-    private static let longestAddition: Int64 = 600
 
     /// Removes a picture or a text track with its bytes, and makes room for another one.
     ///
     /// - Returns: Whether it was there.
     func remove(_ found: CodedRecord<VimeoAttachment>, from entry: VimeoEntry) async throws(UploadError) -> Bool {
         guard try await attachments.remove(found) else { return false }
-        let now = clock.now.unixSeconds
-        _ = try await change(entry) { video in
-            var changed = video
-            if var places = video.places(of: found.content.kind) {
-                places.removeAll { $0.id == found.content.id }
-                changed = video.with(places, of: found.content.kind)
-            }
-            changed.modifiedAt = now
-            return changed
-        }
+        try await touch(entry)
         return true
     }
 
@@ -293,21 +258,23 @@ struct VimeoLibrary: Sendable {
     /// - Returns: Whether its id was free.
     func insert(_ video: VimeoVideo) async throws(UploadError) -> Bool {
         let now = clock.now
-        try await mark(video.recordKey)
         let record = CodedRecord(VimeoVideo.recordKind, video.recordKey, video, at: now, until: nil)
-        return try await records.insert(record.record, at: now)
+        return try await records.apply([.insert(record.record, at: now), marking(video.recordKey)])
     }
 
     /// `lookAtOpen` finds a video by its mark, also if no client asks for it again.
-    private func mark(_ key: String) async throws(UploadError) {
+    private func marking(_ key: String) -> DialectChange {
         let now = clock.now
-        let mark = DialectRecord(kind: Self.openKind, key: key, text: "{}", createdAt: now)
-        _ = try await records.insert(mark, at: now)
+        return .insertIfAbsent(DialectRecord(kind: Self.openKind, key: key, text: "{}", createdAt: now), at: now)
     }
 
     /// Removes records of videos and tickets that were given up.
-    func lookAtOpen() async throws(UploadError) {
-        _ = try await records.each(Self.openKind) { mark throws(UploadError) in
+    ///
+    /// - Returns: Whether there were any.
+    /// - Throws: `UploadError`; the next call continues.
+    @discardableResult
+    func lookAtOpen(_ failing: FailingRecords = FailingRecords()) async throws(UploadError) -> Bool {
+        try await records.each(Self.openKind, failing: failing) { mark throws(UploadError) in
             if let record = try await records.record(VimeoVideo.recordKind, mark.key) {
                 let video = try CodedRecord<VimeoVideo>(record).content
                 if video.isDeleted == true { return try await finishDeletion(of: video) }
@@ -318,9 +285,11 @@ struct VimeoLibrary: Sendable {
                 return
             }
             if let entry, entry.status != .available { return }
-            // A creation records the mark before the video.
+            // A creation of an earlier version records the mark before the video.
             if entry == nil, clock.now.timeIntervalSince(mark.createdAt) < 3600 { return }
-            _ = try await records.removeRecord(Self.openKind, mark.key)
+            // Unless the video changes meanwhile: a deletion needs the mark.
+            let video = entry.map { [DialectChange.replace($0.record.record)] } ?? []
+            _ = try await records.apply(video + [.removeIfPresent(kind: Self.openKind, key: mark.key)])
         }
     }
 
@@ -361,7 +330,6 @@ struct VimeoLibrary: Sendable {
     /// - Throws: `.rejected` if the app keeps it.
     func delete(_ entry: VimeoEntry) async throws(UploadError) -> Bool {
         let key = entry.record.record.key
-        try await mark(key)
         while let record = try await records.record(VimeoVideo.recordKind, key) {
             let current = try CodedRecord<VimeoVideo>(record)
             if current.content.isDeleted == true {
@@ -371,7 +339,8 @@ struct VimeoLibrary: Sendable {
             var video = current.content
             video.isDeleted = true
             // Unless a client has begun anew meanwhile, or added a version.
-            guard try await records.replace(current.replaced(by: video, until: nil).record) else { continue }
+            let replacing = DialectChange.replace(current.replaced(by: video, until: nil).record)
+            guard try await records.apply([replacing, marking(key)]) else { continue }
             try await finishDeletion(of: video)
             return true
         }

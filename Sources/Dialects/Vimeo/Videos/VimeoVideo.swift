@@ -69,6 +69,8 @@ struct VimeoVideo: Sendable, Equatable, Codable {
     var countsInclusively = false
     /// Total bytes that the token of its creator allowed its user.
     var total: Int64?
+    /// What the token of its creator allowed, if it was one of an identity provider with limits.
+    var limits: VimeoLimits?
     /// Oldest first; `nil` for none.
     var versions: [Version]?
     /// The video whose file a ticket replaces.
@@ -77,27 +79,10 @@ struct VimeoVideo: Sendable, Equatable, Codable {
     var activePicture: Int64?
     /// Text tracks that are shown.
     var activeTracks: [Int64]?
-    /// The pictures and text tracks that were added, by kind; `nil` if none was since this is recorded.
-    var places: [String: [Place]]?
     /// Whether it is being removed, so that no other file comes any more.
     var isDeleted: Bool?
     /// Unix seconds.
     var modifiedAt: Int64
-
-    /// One of the places for pictures or text tracks.
-    struct Place: Sendable, Equatable, Codable {
-        var id: Int64
-        /// Unix seconds.
-        var since: Int64
-    }
-
-    func places(of kind: VimeoAttachment.Kind) -> [Place]? { places?[kind.rawValue] }
-
-    func with(_ places: [Place], of kind: VimeoAttachment.Kind) -> VimeoVideo {
-        var copy = self
-        copy.places = (copy.places ?? [:]).merging([kind.rawValue: places]) { $1 }
-        return copy
-    }
 
     static let recordKind = "vimeo video"
 
