@@ -4,6 +4,7 @@ import os
 import time
 
 import pytest
+from botocore.exceptions import ClientError
 
 from harness import aliyun_vod
 from harness.aliyun_vod import Core
@@ -164,3 +165,36 @@ def test_a_thousand_deletions_without_a_free_block(disk, server, report):
         answer = api.delete(f"/v1/uploads/{identifier}")
         assert answer.status_code == 204, f"{number}: {answer.text}"
     report(f"300 deletions: {(disk / 'data/reserve').stat().st_blocks * 512 / MIB:.2f} MiB of the reserve left")
+
+
+@pytest.mark.rows("ext4")
+def test_deletions_that_free_nothing_leave_the_reserve_alone(disk, server):
+    """Vimeo completes the upload of a ticket with DELETE, and an object stays when its tags are removed."""
+    api = API(server.url, server.admin_key)
+    vimeo, objects = Plain(server, vimeo_token(server, "dora")), server.client()
+    objects.put_object(Bucket=BUCKET, Key="tagged", Body=b"x", Tagging="a=b")
+    ticket = vimeo.ticket()
+    bytes_range = {"Content-Range": "bytes 0-99/100"}
+    assert vimeo("PUT", ticket["upload_link"], data=content(100, 1), headers=bytes_range).status_code == 200
+    fill(disk, api)
+    server.stop()
+    reserve = disk / "data/reserve"
+    # As if another process had taken what a deletion has given back.
+    os.truncate(reserve, reserve.stat().st_size - 2 * MIB)
+    take_all(disk / "ballast")
+    server.start()
+    objects = server.client()
+    left = reserve.stat().st_blocks
+    refused = vimeo("DELETE", ticket["complete_uri"])
+    assert refused.status_code == 507, refused.text
+    with pytest.raises(ClientError) as failure:
+        objects.delete_object_tagging(Bucket=BUCKET, Key="tagged")
+    assert failure.value.response["ResponseMetadata"]["HTTPStatusCode"] == 507
+    assert reserve.stat().st_blocks >= left
+    os.truncate(disk / "ballast", 0)
+    deadline = time.monotonic() + 60
+    while (done := vimeo("DELETE", ticket["complete_uri"])).status_code == 507:
+        assert time.monotonic() < deadline
+    assert done.status_code == 201, done.text
+    objects.delete_object_tagging(Bucket=BUCKET, Key="tagged")
+    assert objects.get_object_tagging(Bucket=BUCKET, Key="tagged")["TagSet"] == []

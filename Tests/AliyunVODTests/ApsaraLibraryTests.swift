@@ -2,6 +2,7 @@ import Foundation
 import GatewayKit
 import ObjectStore
 import SluiceTesting
+import Synchronization
 import Testing
 import UploadCore
 import UploadModel
@@ -725,6 +726,18 @@ struct ApsaraLibraryTests {
                 #expect(try await bench.recorded(media.id)?.content?.size == 1, "\(number)")
             }
         )
+    }
+
+    @Test("the look at open media, which may use what a full disk keeps for deletions, records content without it")
+    func contentIsNoDeletion() async throws {
+        let bench = try ApsaraBench()
+        let media = try await bench.begin()
+        try await bench.put(of: media)
+        let wereFreeing = Mutex<[Bool]>([])
+        bench.state.plan.before(.applyChanges) { wereFreeing.withLock { $0.append(FreeingWork.isRunning) } }
+        try await FreeingWork.$isRunning.withValue(true) { try await bench.look() }
+        #expect(try await bench.recorded(media.id)?.content != nil)
+        #expect(wereFreeing.withLock { $0 } == [false])
     }
 
     // MARK: One bad record

@@ -1,6 +1,7 @@
 /// Whether the current task does work that frees space: a deletion, a revocation, a sweep.
 ///
-/// On a full disk, what such work records may use the reserve that is kept for it.
+/// On a full disk, what such work records may use the reserve that is kept for it. `DELETE` requests are taken for such work;
+/// those that free nothing turn it off.
 package enum FreeingWork {
     @TaskLocal package static var isRunning = false
 

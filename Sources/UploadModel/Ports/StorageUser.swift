@@ -18,13 +18,6 @@ package enum StorageUser {
         for subject: String?,
         _ body: () async throws(Failure) -> Success
     ) async throws(Failure) -> Success {
-        let result = await $current.withValue(subject.map { SubjectName($0) }) { () -> Result<Success, Failure> in
-            do throws(Failure) {
-                return .success(try await body())
-            } catch {
-                return .failure(error)
-            }
-        }
-        return try result.get()
+        try await $current.with(subject.map { SubjectName($0) }, body)
     }
 }

@@ -16,6 +16,7 @@ struct ObjectBench {
 
     let clock = ManualClock(noon)
     let issuer = CredentialIssuer(master: master(1))
+    let state: FaultyState
     let services: UploadServices
     let handler: ObjectStoreHandler
 
@@ -27,8 +28,9 @@ struct ObjectBench {
         limits: UploadLimits = UploadLimits(maximumBytes: 100 << 20)
     ) async throws {
         let clock = clock
+        state = FaultyState(InMemoryState(clock: clock))
         services = UploadServices(
-            state: InMemoryState(clock: clock),
+            state: state,
             storage: InMemoryStorage(),
             clock: clock,
             limits: limits.patient,

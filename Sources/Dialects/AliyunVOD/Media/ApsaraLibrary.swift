@@ -330,7 +330,11 @@ struct ApsaraLibrary: Sendable {
             }
             return
         }
-        guard let current = try await settled(found, isCertain: true) else { return }
+        // Recording content frees nothing.
+        let recorded = try await FreeingWork.$isRunning.with(false) { () async throws(UploadError) in
+            try await settled(found, isCertain: true)
+        }
+        guard let current = recorded else { return }
         let media = current.content
         guard now.unixSeconds >= media.openUntil else { return }
         // If a change is refused, new credentials were issued meanwhile.

@@ -370,7 +370,10 @@ extension ObjectStoreHandler {
             try await setTags(of: name, to: tags, call)
             return Response(200)
         case .deleteObjectTagging(let name):
-            try await setTags(of: name, to: [:], call)
+            // The object stays.
+            try await FreeingWork.$isRunning.with(false) { () async throws(ObjectError) in
+                try await setTags(of: name, to: [:], call)
+            }
             return Response(204)
         default: throw ObjectError(.methodNotAllowed)
         }

@@ -6,7 +6,6 @@ internal import MetricsKit
 internal import RESTKit
 internal import UploadCore
 internal import UploadModel
-internal import VODKit
 
 /// Vimeo's API: `/me`, `/users`, `/videos`, `/oauth` and `/tokens`.
 struct VimeoAPIHandler: RequestHandler {
@@ -124,15 +123,28 @@ struct VimeoAPIHandler: RequestHandler {
                 try await core(await tokens.revoke(caller))
             }
             return Response(204)
-        default:
-            let call = try await videos.call(method, request, by: caller)
-            do throws(VimeoError) {
-                return try await service.answer(resource, call)
-            } catch {
-                guard case .core(let cause) = error, case .quotaExceeded(let refusal) = cause.code else { throw error }
-                let cap = caller.grant.storedBytes
-                throw .refused(VimeoFailure(refusal, cause.message, cap: cap, call.documents.quota))
+        case .upload where method == .delete:
+            // `complete_uri`: what was uploaded stays.
+            return try await FreeingWork.$isRunning.with(false) { () async throws(VimeoError) in
+                try await serve(method, resource, request, caller)
             }
+        default: return try await serve(method, resource, request, caller)
+        }
+    }
+
+    private func serve(
+        _ method: HTTPMethod,
+        _ resource: VimeoResource,
+        _ request: Request,
+        _ caller: VimeoCaller
+    ) async throws(VimeoError) -> Response {
+        let call = try await videos.call(method, request, by: caller)
+        do throws(VimeoError) {
+            return try await service.answer(resource, call)
+        } catch {
+            guard case .core(let cause) = error, case .quotaExceeded(let refusal) = cause.code else { throw error }
+            let cap = caller.grant.storedBytes
+            throw .refused(VimeoFailure(refusal, cause.message, cap: cap, call.documents.quota))
         }
     }
 
