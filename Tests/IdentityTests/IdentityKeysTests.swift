@@ -149,6 +149,25 @@ struct IdentityKeysTests {
         }
     }
 
+    @Test("while keys are fetched for tokens with unknown ones, known keys are used at once")
+    func unknownKeysDelayNobody() async throws {
+        try await withProvider { (provider, clock, make) async throws in
+            let keys = make(.at(provider.contents.withLock { $0.url } + "/keys"))
+            #expect(try await ids(keys, "a").count == 1)
+            clock.advance(by: IdentityKeys.pause)
+            provider.contents.withLock { $0.isHeld = true }
+            var unknown = [Task.immediate { try await ids(keys, "x") }]
+            // As early as the next fetch could be.
+            clock.advance(by: IdentityKeys.pause)
+            for number in 0..<20 { unknown.append(Task.immediate { try await ids(keys, "x\(number)") }) }
+            // If one of these waited, the fetch would time out, and those with unknown keys would fail.
+            for _ in 0..<50 { #expect(try await ids(keys, "a").count == 1) }
+            provider.contents.withLock { $0.isHeld = false }
+            for task in unknown { #expect(try await task.value.isEmpty) }
+            #expect(provider.contents.withLock { $0.paths.count } == 2)
+        }
+    }
+
     @Test("while the provider is unavailable, known keys are used for a day")
     func away() async throws {
         try await withProvider { (provider, clock, make) async throws in
