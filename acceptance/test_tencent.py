@@ -261,6 +261,18 @@ def test_direct_mode_needs_a_pair(tmp_path):
     assert re.search("secret.?id", done.stdout + done.stderr, re.IGNORECASE)
 
 
+def test_a_key_with_limits_chooses_nothing_that_the_settings_do_not_list(direct, direct_api):
+    """In direct mode the key of the account signs what it says."""
+    made = direct_api.post("/v1/keys", {"name": "n", "scopes": ["mint", "upload"], "subjects": ["dora"]}).json()
+    limited = API(direct.url, made["secret"])
+    for name, value in {"procedure": "P", "sourceContext": "eve", "vodSubAppId": 7, "storageRegion": "ap-x"}.items():
+        field_problem(limited.post(PATH, {"subject": "dora", name: value}), name)
+        assert direct_api.post(PATH, {"subject": "dora", name: value}).status_code == 201
+    answer = limited.post(PATH, {"subject": "dora", "classId": 3})
+    assert answer.status_code == 201, answer.text
+    assert verify(answer.json()["signature"], SECRET_KEY)["sourceContext"] == "dora"
+
+
 def test_the_secret_is_never_shown(direct, direct_api, tmp_path):
     done = run("check", environment=direct.environment)
     assert SECRET_KEY not in done.stdout + done.stderr

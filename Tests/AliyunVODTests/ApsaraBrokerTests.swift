@@ -54,6 +54,7 @@ struct ApsaraBrokerTests {
                     try cloud.perform(action, parameters)
                 },
                 reader: ApsaraUploadReader(place: base.place) { _ in nil },
+                workflows: ["flow-1", "VOD_NO_TRANSCODE"],
                 records: base.state,
                 uploads: base.services.uploads,
                 clock: base.clock
@@ -164,12 +165,37 @@ struct ApsaraBrokerTests {
             #expect(refused == "InvalidParameter", "\(change)")
         }
         #expect(bench.cloud.calls.count == count)
-        let extended = video.merging(["UserData": #"{"Extend":{"order":7}}"#, "TemplateGroupId": "t"]) { $1 }
+        let extended = video.merging(["UserData": #"{"Extend":{"order":7}}"#, "CateId": "7"]) { $1 }
         #expect(try await sent(.createUploadVideo, extended) == extended)
         // A key without limits acts for the account.
         let all = video.merging(called) { $1 }.merging(["Unknown": "1", "OwnerAccount": "a"]) { $1 }
         #expect(try await bench.call(.createUploadVideo, all, by: ApsaraBench.server) == nil)
         #expect(bench.cloud.calls.last?.parameters == all)
+    }
+
+    @Test("a caller with limits chooses only workflows and template groups of the settings")
+    func workflows() async throws {
+        let bench = try Bench()
+        let dora = Self.user("dora")
+        let kinds: [(ApsaraAction, [String: String])] = [
+            (.createUploadVideo, ["Title": "t", "FileName": "t.mp4"]), (.createUploadImage, ["ImageType": "default"]),
+            (.createUploadAttachedMedia, ["BusinessType": "subtitle", "MediaExt": "srt"]),
+        ]
+        for (action, parameters) in kinds {
+            for name in ["WorkflowId", "TemplateGroupId"] {
+                for (id, isAllowed) in [("flow-1", true), ("VOD_NO_TRANSCODE", true), ("flow-2", false), ("", true)] {
+                    let chosen = parameters.merging([name: id]) { $1 }
+                    let count = bench.cloud.calls.count
+                    let refused = try await bench.call(action, chosen, by: dora)
+                    #expect(refused == (isAllowed ? nil : "InvalidParameter"), "\(action) \(name) \(id)")
+                    #expect(bench.cloud.calls.count == count + (isAllowed ? 1 : 0))
+                    if isAllowed { #expect(bench.cloud.calls.last?.parameters == chosen) }
+                    // A key without limits acts for the account.
+                    #expect(try await bench.call(action, chosen, by: ApsaraBench.server) == nil)
+                    #expect(bench.cloud.calls.last?.parameters == chosen)
+                }
+            }
+        }
     }
 
     @Test("links of the cloud end with the key that asks for them", arguments: [nil, 1000.5] as [TimeInterval?])

@@ -60,6 +60,25 @@ struct SignatureRequestTests {
         #expect(try read(json == "null fields" ? "{\(names)}" : json) == SignatureRequest())
     }
 
+    @Test("in direct mode, a key with limits chooses only what the settings list, and the user is its subject")
+    func keyWithLimits() throws {
+        var settings = TencentVODSettings()
+        settings.procedures = ["Preset"]
+        settings.subApplications = ["7"]
+        func refused(_ json: String) throws -> [String] {
+            try read(json).problems(ofKeyWithLimits: settings).map(\.field)
+        }
+        #expect(try refused(#"{"subject": "dora", "classId": 3, "sessionContext": "s", "oneTimeValid": true}"#).isEmpty)
+        #expect(try refused(#"{"procedure": "Preset", "taskPriority": 1, "vodSubAppId": 7}"#).isEmpty)
+        #expect(try refused(#"{"vodSubAppId": 0}"#).isEmpty)
+        #expect(try refused(#"{"procedure": "preset"}"#) == ["procedure"])
+        #expect(try refused(#"{"sourceContext": "eve"}"#) == ["sourceContext"])
+        #expect(try refused(#"{"vodSubAppId": 8}"#) == ["vodSubAppId"])
+        #expect(try refused(#"{"storageRegion": "ap-chongqing"}"#) == ["storageRegion"])
+        settings = TencentVODSettings()
+        #expect(try refused(#"{"procedure": "Preset", "vodSubAppId": 7}"#) == ["procedure", "vodSubAppId"])
+    }
+
     @Test("a one-time flag is a boolean, 1 or 0")
     func oneTime() throws {
         #expect(try read(#"{"oneTimeValid": true}"#).oneTimeValid == true)

@@ -183,6 +183,7 @@ extension ApsaraBroker {
             },
             // The cloud calls back, whoever may be called from here.
             reader: ApsaraUploadReader(place: place) { _ in nil },
+            workflows: settings.workflows,
             records: context.state,
             uploads: context.services.uploads,
             clock: context.clock

@@ -11,6 +11,8 @@ package struct AliyunVODSettings: SettingsSection {
     package var region = "cn-shanghai"
     /// If empty, callers may name any application.
     package var appIDs: [String] = []
+    /// Also template groups; only in `direct` mode.
+    package var workflows: [String] = []
     package var authLifetime = Duration.seconds(3000)
     package var uploadLifetime = Duration.seconds(30 * 86_400)
 
@@ -66,6 +68,12 @@ package struct AliyunVODSettings: SettingsSection {
             "Applications (AppId) besides app-1000000 that callers may name; if empty, any."
         ),
         setting(
+            "aliyun.vod.workflows",
+            \.workflows,
+            .texts("ids separated by commas, such as VOD_NO_TRANSCODE", AliyunVODSettings.isID),
+            "Workflows and template groups that callers with limits may choose in direct mode (WorkflowId, TemplateGroupId); if empty, none."
+        ),
+        setting(
             "aliyun.vod.authLifetime",
             \.authLifetime,
             .duration(.seconds(1) ... .seconds(43_200)),
@@ -80,7 +88,9 @@ package struct AliyunVODSettings: SettingsSection {
     ]
 
     /// Letters, digits, hyphens and underscores: it becomes part of object keys.
-    package static func isAppID(_ text: String) -> Bool {
+    package static func isAppID(_ text: String) -> Bool { isID(text) }
+
+    private static func isID(_ text: String) -> Bool {
         (1...64).contains(text.utf8.count)
             && text.utf8.allSatisfy { byte in
                 (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)

@@ -43,6 +43,7 @@ package struct TencentModule: GatewayModule {
         routes =
             TencentAPI(
                 issuer: context.settings.tencentIssuer(context.master),
+                settings: context.settings.tencentVOD,
                 access: context.access,
                 reach: Self.reach(context.settings),
                 minted: context.metrics.mintCounter("tencent_signature"),

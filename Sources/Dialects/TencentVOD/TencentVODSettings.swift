@@ -12,6 +12,8 @@ package struct TencentVODSettings: SettingsSection {
     package var vodAppID: Int64 = 1_500_000_000
     /// Digits.
     package var subApplications: [String] = []
+    /// Only in `direct` mode.
+    package var procedures: [String] = []
     package var domain = "vod2.qcloud.com"
     package var acceleratedDomain: String?
     package var mediaURL: String?
@@ -78,6 +80,12 @@ package struct TencentVODSettings: SettingsSection {
                 { (Int64($0) ?? 0) > 0 && !$0.hasPrefix("+") }
             ),
             "Sub-applications that signatures and calls may name besides that one; if empty, they may name any."
+        ),
+        setting(
+            "tencent.procedures",
+            \.procedures,
+            .texts("names separated by commas, such as LongVideoPreset") { !$0.isEmpty && $0.utf8.count <= 128 },
+            "Task flows (procedure) that keys with limits may choose in direct mode; if empty, none."
         ),
         setting(
             "tencent.domain",

@@ -36,6 +36,8 @@ struct ApsaraBroker: ApsaraService {
             _ action: String, _ parameters: [(name: String, value: String)], _ isXML: Bool, _ subject: String?
         ) async throws(CloudForwarder.Failure) -> CloudForwarder.Reply
     let reader: ApsaraUploadReader
+    /// What processes media, at the account's cost, and may be chosen by callers with limits.
+    let workflows: [String]
     let records: any DialectRecords
     let uploads: UploadService
     let clock: any WallClock
@@ -119,7 +121,7 @@ struct ApsaraBroker: ApsaraService {
 
     /// What is passed on, under the account's signature.
     ///
-    /// - Throws: If a caller with limits names media of others, or whom the cloud is to call back.
+    /// - Throws: If a caller with limits names media of others, whom the cloud is to call back, or how it is to process media.
     private func parameters(of order: ApsaraOrder) async throws(ApsaraError) -> [(name: String, value: String)] {
         let all = order.parameters.forCloud
         if reachesAll(order) { return all }
@@ -132,6 +134,11 @@ struct ApsaraBroker: ApsaraService {
         // It is a bucket of the account, whatever the limits of the caller say.
         if order.parameters["StorageLocation"] != nil {
             throw ApsaraError.invalid("StorageLocation", "must be left out by a caller with limits")
+        }
+        // They spend the account's money, and write their results where the account says.
+        for name in ["TemplateGroupId", "WorkflowId"] {
+            guard let id = order.parameters[name], !workflows.contains(where: { $0.isExactly(id) }) else { continue }
+            throw ApsaraError.invalid(name, "must be one of aliyun.vod.workflows for a caller with limits")
         }
         if order.action == .createUploadAttachedMedia {
             for id in order.parameters.list("MediaIds") where try await !core(await mayReach(id, order)) {

@@ -52,6 +52,25 @@ extension SignatureRequest {
         return problems
     }
 
+    /// What a key with limits may not choose in `direct` mode, where the account's key signs it.
+    ///
+    /// A procedure spends the account's money, regions and applications are those of others, and the cloud and this gateway take the
+    /// `sourceContext` for the user.
+    func problems(ofKeyWithLimits settings: TencentVODSettings) -> [FieldProblem] {
+        var problems: [FieldProblem] = []
+        func require(_ isRight: Bool, _ field: SignatureField, _ message: String) {
+            if !isRight { problems.append(field.problem(message + " for a key with limits")) }
+        }
+        let isKnown = procedure.map { name in settings.procedures.contains { $0.isExactly(name) } } ?? true
+        require(isKnown, .procedure, "must be one of tencent.procedures")
+        require(sourceContext == nil, .sourceContext, "is the subject, and must be left out")
+        let application = vodSubAppID ?? 0
+        let isListed = application == 0 || settings.subApplications.contains { Int64($0) == application }
+        require(isListed, .vodSubAppId, "must be one of tencent.subApplications")
+        require(storageRegion == nil, .storageRegion, "must be left out")
+        return problems
+    }
+
     /// The two times to sign; call only for a request without problems.
     func times(at now: Int64) -> (currentTimeStamp: Int64, expireTime: Int64) {
         let start = currentTimeStamp ?? now

@@ -9,6 +9,7 @@ internal import UploadModel
 /// `/v1/tencent`: signatures for the upload SDKs of Tencent Cloud VOD.
 struct TencentAPI: Sendable {
     let issuer: TencentSignatureIssuer
+    let settings: TencentVODSettings
     let access: Access
     /// What a signature reaches for an application; `nil` stands for the one of signatures that name none.
     let reach: @Sendable (_ application: Int64?) -> MintedRights.Reach
@@ -35,6 +36,10 @@ struct TencentAPI: Sendable {
             wanted = try Self.checked { () throws(InvalidSignatureRequest) in try SignatureRequest(json: bytes) }
         }
         if key.user != nil { try limit(&wanted, by: key, at: now) }
+        if issuer.mode == .direct, !key.limits.isEmpty {
+            let problems = wanted.problems(ofKeyWithLimits: settings)
+            if !problems.isEmpty { throw Self.problem(problems) }
+        }
         let issued = try Self.checked { [wanted] () throws(InvalidSignatureRequest) in
             try issuer.issue(wanted, at: now, mintedBy: key.id, until: key.end(ofMintedAt: now))
         }
@@ -51,8 +56,12 @@ struct TencentAPI: Sendable {
             return try body()
         } catch {
             if error.problems.isEmpty { throw Problem(400, "invalid_json", error.message) }
-            throw Problem.invalidFields(error.problems.map { .init(field: $0.field, message: $0.message) })
+            throw problem(error.problems)
         }
+    }
+
+    private static func problem(_ problems: [FieldProblem]) -> Problem {
+        Problem.invalidFields(problems.map { .init(field: $0.field, message: $0.message) })
     }
 
     /// Applies the limits of an app user; the signature begins now, so that a later revocation ends it.
