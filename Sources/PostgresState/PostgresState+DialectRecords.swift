@@ -174,6 +174,23 @@ extension PostgresState {
         )
     }
 
+    package func term(of kind: String, prefix: String, after: String?) async throws(UploadError) -> String? {
+        guard let terms = KeyRange(ofRecordsWith: prefix, after: after) else { return nil }
+        return try await read { connection in
+            let (sql, values) = Self.statement(ofTermsOf: kind, terms)
+            return try connection.row(sql, values)?.value("term", of: "dialect_term")
+        }
+    }
+
+    static func statement(ofTermsOf kind: String, _ terms: KeyRange) -> (sql: String, values: [(any Parameter)?]) {
+        let (range, values) = terms.condition(on: "term") { "$\($0 + 2)" }
+        // By the whole key, so that the order is that of an index.
+        return (
+            "SELECT term FROM dialect_term WHERE kind = $1 AND \(range) ORDER BY term, position, key LIMIT 1",
+            [kind] + values
+        )
+    }
+
     package func recordsWithoutTerms(
         _ kind: String,
         after: String?,

@@ -160,6 +160,22 @@ extension SQLiteState {
         return ("term.kind = ? AND term.term = ? AND \(start) AND term.position \(last) ?", order, arguments)
     }
 
+    package func term(of kind: String, prefix: String, after: String?) async throws(UploadError) -> String? {
+        guard let terms = KeyRange(ofRecordsWith: prefix, after: after) else { return nil }
+        return try await read { database in
+            let (sql, arguments) = Self.statement(ofTermsOf: kind, terms)
+            return try database.row(sql, arguments)?.value("term", of: "dialect_term")
+        }
+    }
+
+    static func statement(ofTermsOf kind: String, _ terms: KeyRange) -> (sql: String, arguments: SQLiteArguments) {
+        let (range, values) = terms.condition(on: "term") { _ in "?" }
+        return (
+            "SELECT term FROM dialect_term WHERE kind = ? AND \(range) ORDER BY term LIMIT 1",
+            [kind] + SQLiteArguments(values)
+        )
+    }
+
     package func recordsWithoutTerms(
         _ kind: String,
         after: String?,

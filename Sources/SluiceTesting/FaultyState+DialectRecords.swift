@@ -35,6 +35,11 @@ extension FaultyState {
         return try await base.count(query)
     }
 
+    package func term(of kind: String, prefix: String, after: String?) async throws(UploadError) -> String? {
+        try await plan.step(.dialectRecords)
+        return try await base.term(of: kind, prefix: prefix, after: after)
+    }
+
     package func recordsWithoutTerms(
         _ kind: String,
         after: String?,

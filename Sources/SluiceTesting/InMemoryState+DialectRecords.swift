@@ -35,7 +35,10 @@ struct DialectTermTable {
     mutating func write(_ new: [DialectTerm]?, of name: DialectRecordName) {
         outdated.remove(name)
         guard let new else { return }
-        for term in terms[name] ?? [] { positions[name.named(term.text)]?[name] = nil }
+        for text in (terms[name] ?? []).map({ name.named($0.text) }) {
+            positions[text]?[name] = nil
+            if positions[text]?.isEmpty ?? true { positions[text] = nil }
+        }
         terms[name] = new.isEmpty ? nil : new
         for term in new { positions[name.named(term.text), default: [:]][name] = term.position }
     }
@@ -119,6 +122,17 @@ extension InMemoryState {
     }
 
     package func count(_ query: DialectTermQuery) async throws(UploadError) -> Int { try await records(query).count }
+
+    package func term(of kind: String, prefix: String, after: String?) async throws(UploadError) -> String? {
+        tables.withLock { tables in
+            let found = tables.dialectTerms.positions.keys.filter { name in
+                name.kind.elementsEqual(kind.utf8) && name.key.starts(with: prefix.utf8)
+                    && after.map { $0.utf8.lexicographicallyPrecedes(name.key) } ?? true
+            }
+            let first = found.min { $0.key.lexicographicallyPrecedes($1.key) }
+            return first.map { String(decoding: $0.key, as: UTF8.self) }
+        }
+    }
 
     package func recordsWithoutTerms(
         _ kind: String,

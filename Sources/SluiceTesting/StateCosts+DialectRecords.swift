@@ -61,6 +61,9 @@ extension StateCosts {
                 }
             }
         }
+        try await measure("the next term") {
+            try demand(await store.term(of: "even", prefix: "", after: "few"), is: "many")
+        }
         try await measure("records of earlier versions") {
             try demand(await store.recordsWithoutTerms("even", after: nil, limit: 20).count, is: 15)
         }

@@ -355,6 +355,32 @@ extension StateStoreContract {
                 try demand(await store.count(DialectTermQuery("test session", term, limit: 5)), is: 0)
             }
         },
+        Contract("terms are listed by their bytes, each once") { store in
+            let terms = sortedKeys.filter { !$0.isEmpty }
+            for (number, term) in terms.enumerated().shuffled() {
+                for key in ["\(number) a", "\(number) b"] {
+                    let one = [DialectTerm(term, at: Int64(number % 3)), DialectTerm("other", at: 1)]
+                    try demand(await store.insert(record(key, one), at: start), is: true)
+                }
+            }
+            var other = record("c", kind: "test signature")
+            other.terms = [DialectTerm("b\u{1}", at: 1)]
+            try demand(await store.insert(other, at: start), is: true)
+            let all = (terms + ["other"]).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+            for prefix in ["", "a", "a/", "\u{E1}", "\u{D7FF}", "😀", "\u{10FFFF}", "none"] {
+                var (listed, last) = ([String](), String?.none)
+                while let next = try await store.term(of: "test session", prefix: prefix, after: last) {
+                    listed.append(next)
+                    last = next
+                }
+                let expected = all.filter { $0.utf8.starts(with: prefix.utf8) }
+                try demand(listed.map { bytes($0) }, is: expected.map { bytes($0) })
+            }
+            try demand(await store.term(of: "nothing", prefix: "", after: nil), is: nil)
+            try demand(await store.term(of: "test session", prefix: "\0", after: nil), is: nil)
+            try demand(await store.removeRecord("test signature", "c"), is: true)
+            try demand(await store.term(of: "test signature", prefix: "", after: nil), is: nil)
+        },
         Contract("terms are those of the last change, and go with the record") { store in
             let terms = ["e\u{301}", "\u{E9}", "'\"\\{},NULL😀"]
             try demand(await store.insert(record("a", terms.map { DialectTerm($0, at: 1) }), at: start), is: true)

@@ -266,6 +266,19 @@ struct ApsaraEventsTests {
         #expect(try await bench.claim(limit: 16).map(\.record.content.mediaID) == Array(silent[16...]))
     }
 
+    @Test("many events of one user keep nobody waiting")
+    func turns() async throws {
+        let bench = try await ApsaraBench.telling()
+        func made(_ user: String) async throws -> String {
+            bench.clock.advance(by: 1)
+            return try await bench.made { $0.subject = user }.id
+        }
+        for _ in 0..<20 { _ = try await made("dora") }
+        let erin = try await made("erin")
+        let claimed = try await bench.claim(limit: 8).map(\.record.content)
+        #expect(claimed.filter { $0.mediaID == erin }.map(\.subject) == ["erin"])
+    }
+
     @Test("an attempt that failed is repeated at its time, unless another node has claimed its event since")
     func postponing() async throws {
         let bench = try await ApsaraBench.telling()

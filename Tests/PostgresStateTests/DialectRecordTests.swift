@@ -203,6 +203,10 @@ struct DialectRecordTests {
                 #expect(plan.contains("Index Scan using dialect_record_pkey on dialect_record"), "\(plan)")
                 #expect(!plan.contains("Seq Scan"), "\(plan)")
             }
+            let next = PostgresState.statement(ofTermsOf: "many", KeyRange(prefix: "t", after: "t1"))
+            let term = try await plan(next.sql, next.values, mode)
+            #expect(term.contains("using dialect_term_pkey on dialect_term"), "\(term)")
+            #expect(!term.contains("Sort"), "\(term)")
             let outdated = try await plan(PostgresState.withoutTerms, ["few", "", 5], mode)
             #expect(outdated.contains("using dialect_record_without_terms on dialect_record"), "\(outdated)")
             for milliseconds in [0, 100, 1_000_000] as [Int64] {

@@ -94,6 +94,11 @@ struct DialectRecordTests {
                     ]
                 )
             }
+            let next = SQLiteState.statement(ofTermsOf: "kind1", KeyRange(prefix: "t", after: "t1"))
+            #expect(
+                try await plan(state, next.sql, next.arguments)
+                    == ["SEARCH dialect_term USING PRIMARY KEY (kind=? AND term>? AND term<?)"]
+            )
             #expect(
                 try await plan(state, SQLiteState.withoutTerms, ["kind1", "", 5])
                     == ["SEARCH dialect_record USING INDEX dialect_record_without_terms (kind=? AND key>?)"]

@@ -189,6 +189,74 @@ struct BackgroundWorkTests {
         await #expect(throws: UploadError.self) { try await look(after: nil, limit: 3) }
     }
 
+    // The list of all has the records of earlier versions, which have no term of a user.
+    @Test("if there are more than are wanted, users have turns, and so has the list of all")
+    func turns() async throws {
+        let state = InMemoryState(clock: clock)
+        func insert(_ key: String, _ user: String?, at position: Int64) async throws {
+            var record = DialectRecord(kind: "k", key: key, text: "{}", createdAt: clock.now)
+            record.terms = (["t"] + (user.map { ["user/" + $0] } ?? [])).map { DialectTerm($0, at: position) }
+            #expect(try await state.insert(record, at: clock.now))
+        }
+        for number in 100..<400 { try await insert("a\(number)", "anna", at: 0) }
+        try await insert("bert", "bert", at: 1)
+        try await insert("old", nil, at: 1)
+        try await insert("none", "", at: 1)
+        // Not due.
+        try await insert("carl", "carl", at: 1001)
+        let turns = ClaimTurns()
+        let failing = FailingRecords(clock: clock) { _ in }
+        func look(_ limit: Int, after start: DialectPlace? = nil) async throws(UploadError) -> ClaimedRecords<String> {
+            try await state.claims(
+                "k",
+                "t",
+                ofUsersWith: "user/",
+                in: turns,
+                upTo: 1000,
+                after: start,
+                limit: limit,
+                failing: failing
+            ) { (record) throws(UploadError) -> String? in
+                try await state.removeRecord("k", record.key) ? record.key : nil
+            }
+        }
+        // One at a time: those without a user, anna, bert, all, and again.
+        var claimed: [String] = []
+        for _ in 0..<6 { claimed += try await look(1).claimed }
+        #expect(claimed == ["none", "a100", "bert", "a101", "a102", "a103"])
+        // The list of all goes on behind the last place.
+        let later = try await look(3, after: DialectPlace(0, "a399"))
+        #expect(later.claimed == ["old"] && later.last == nil)
+        for name in ["dora", "erin"] { for number in 0..<2 { try await insert("\(name)\(number)", name, at: 5) } }
+        #expect(Set(try await look(4).claimed.map { $0.prefix(1) }) == ["a", "d", "e"])
+        #expect(try await look(1000).claimed.count == 296)
+    }
+
+    @Test("a user whose first records cannot be claimed keeps nobody waiting, and gets the others claimed")
+    func turnsOfOthers() async throws {
+        let state = InMemoryState(clock: clock)
+        for (user, count) in [("anna", 300), ("bert", 2)] {
+            for number in 100..<(100 + count) {
+                var record = DialectRecord(kind: "k", key: "\(user)\(number)", text: "{}", createdAt: clock.now)
+                record.terms = ["t", "user/\(user)"].map { DialectTerm($0, at: 0) }
+                #expect(try await state.insert(record, at: clock.now))
+            }
+        }
+        let found = try await state.claims(
+            "k",
+            "t",
+            ofUsersWith: "user/",
+            in: ClaimTurns(),
+            upTo: 0,
+            after: nil,
+            limit: 3,
+            failing: FailingRecords()
+        ) { (record) throws(UploadError) -> String? in
+            record.key.hasPrefix("anna") && record.key < "anna250" ? nil : record.key
+        }
+        #expect(Set(found.claimed) == ["bert100", "bert101", "anna250"])
+    }
+
     // MARK: Posting
 
     /// Events with these names, of which some are due again at once.

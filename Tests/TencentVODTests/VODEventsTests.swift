@@ -115,7 +115,7 @@ struct VODEventsTests {
             bell: EventBell(),
             clock: bench.clock
         )
-        #expect(events.recording(.uploaded, of: "1", in: application).isEmpty)
+        #expect(events.recording(.uploaded, of: "1", in: VODOwner(application: application)).isEmpty)
     }
 
     @Test("a second record of an event changes nothing")
@@ -123,7 +123,7 @@ struct VODEventsTests {
         let bench = try VODBench()
         let made = try await bench.committed(VODBench.video, by: bench.signer())
         let claimed = try await claim(bench)
-        let again = bench.events.recording(.uploaded, of: made.session.fileID, in: application)
+        let again = bench.events.recording(.uploaded, of: made.session.fileID, in: made.session.owner)
         #expect(try await bench.state.apply(again))
         #expect(try await claim(bench).isEmpty)
         #expect(bench.events.bell.count == 1)
@@ -190,6 +190,18 @@ struct VODEventsTests {
                 == [other.session.fileID]
         )
         #expect(try await events.claim(of: nil, limit: 16, for: 30).isEmpty)
+    }
+
+    @Test("many events of one user keep nobody waiting", arguments: [nil, VODPlace(Settings()).appID] as [Int64?])
+    func turns(asked: Int64?) async throws {
+        let bench = try VODBench()
+        let dora = try await bench.signer()
+        for _ in 0..<20 { _ = try await bench.committed(VODBench.video, by: dora) }
+        bench.clock.advance(by: 1)
+        let erin = try await bench.committed(VODBench.video, by: bench.signer { $0.subject = "erin" }).session.fileID
+        let claimed = try await bench.events.claim(of: asked, limit: 4, for: 30).map(\.record.content)
+        #expect(claimed.count == 4)
+        #expect(claimed.filter { $0.fileID == erin }.map(\.subject) == ["erin"])
     }
 
     @Test("an event is not given out after four days")

@@ -17,6 +17,7 @@ package struct TermScan: Sendable {
     ///   - positions: Both ends belong to it.
     ///   - isDescending: Whether the last place comes first.
     ///   - start: Only records after this place.
+    ///   - page: How many are read at once of each term; by default 200 of all terms together.
     ///   - records: The records.
     package init(
         _ kind: String,
@@ -24,10 +25,11 @@ package struct TermScan: Sendable {
         positions: ClosedRange<Int64>,
         isDescending: Bool,
         after start: DialectPlace? = nil,
+        atOnce page: Int? = nil,
         in records: any DialectRecords
     ) {
         self.records = records
-        let limit = max(20, 200 / max(1, terms.count))
+        let limit = page ?? max(20, 200 / max(1, terms.count))
         lists = terms.map { term in
             List(
                 query: DialectTermQuery(
@@ -63,6 +65,12 @@ package struct TermScan: Sendable {
             lists[index].page.removeFirst()
         }
         return first
+    }
+
+    /// Whether there may be more records than a number; reads one page of each term.
+    mutating func mayHaveMore(than count: Int) async throws(UploadError) -> Bool {
+        for index in lists.indices { try await fill(&lists[index]) }
+        return lists.reduce(0) { $0 + $1.page.count } > count || lists.contains { !$0.isOver }
     }
 
     private func fill(_ list: inout List) async throws(UploadError) {

@@ -42,6 +42,16 @@ package protocol DialectRecords: Sendable {
     /// The number of the records that `records` with this query lists, without reading them.
     func count(_ query: DialectTermQuery) async throws(UploadError) -> Int
 
+    /// The first term of records of a kind, by its bytes; expired ones count, too.
+    ///
+    /// - Parameters:
+    ///   - kind: The kind.
+    ///   - prefix: Only terms that begin with these bytes.
+    ///   - after: Only terms after this one; `nil` to start at the first.
+    /// - Returns: The term; `nil` if there is none.
+    /// - Throws: `.unavailable`, `.storageFailure`.
+    func term(of kind: String, prefix: String, after: String?) async throws(UploadError) -> String?
+
     /// A page of the records of a kind that were written by an earlier version, which knows no terms, in the order of their
     /// keys.
     func recordsWithoutTerms(_ kind: String, after: String?, limit: Int) async throws(UploadError) -> [DialectRecord]

@@ -34,6 +34,8 @@ struct ApsaraEvent: Sendable, Equatable, Codable {
     /// Where the app wants it instead of the usual URL.
     var url: String?
     var pull: Pull?
+    /// Whose media it is; `nil` also in events of earlier versions.
+    var subject: String?
     var attempts = 0
     /// Unix milliseconds of the next attempt; while it is claimed, the end of the claim.
     var dueAt: Int64 = 0
@@ -72,7 +74,12 @@ extension ApsaraEvent: FoundByTerms {
     /// That of all events, by the times of their next attempts.
     static let due = "due"
 
-    func terms(createdAt time: Date) -> [DialectTerm] { [DialectTerm(Self.due, at: dueAt)] }
+    /// With the name of a user behind it, the term of the user's events.
+    static let users = "user/"
+
+    func terms(createdAt time: Date) -> [DialectTerm] {
+        [Self.due, Self.users + (subject ?? DeliveryTurns.noUser)].map { DialectTerm($0, at: dueAt) }
+    }
 }
 
 /// Events for apps' servers, each a record until its receiver has confirmed it.
@@ -96,6 +103,14 @@ struct ApsaraEvents: Sendable {
     /// Rings for each event that this process can deliver now.
     let bell: EventBell
     let clock: any WallClock
+    private let turns = ClaimTurns()
+
+    init(records: any DialectRecords, callbacks: ApsaraCallbacks, bell: EventBell, clock: any WallClock) {
+        self.records = records
+        self.callbacks = callbacks
+        self.bell = bell
+        self.clock = clock
+    }
 
     /// The change that records an event, if the application wants it; a second time it changes nothing.
     ///
@@ -130,7 +145,8 @@ struct ApsaraEvents: Sendable {
             at: at,
             extend: userData?.extend,
             url: userData?.callbackURL,
-            pull: pull
+            pull: pull,
+            subject: media.subject
         )
         guard let callback = try await callbacks.callback(of: media.application), callback.wants(event.type) else {
             return []
@@ -148,7 +164,7 @@ struct ApsaraEvents: Sendable {
     /// Claims events that are due: of each media only the first, so that they arrive in their order, and half of them at
     /// most for one host, so that one that does not answer does not delay the others.
     ///
-    /// Nor does an event that cannot be read delay others.
+    /// Nor does an event that cannot be read delay others, or a user with many events: if there are more, users have turns.
     ///
     /// - Parameters:
     ///   - start: Only events after this place.
@@ -174,6 +190,8 @@ struct ApsaraEvents: Sendable {
         var due = try await records.claims(
             ApsaraEvent.recordKind,
             ApsaraEvent.due,
+            ofUsersWith: ApsaraEvent.users,
+            in: turns,
             upTo: now.unixMilliseconds,
             after: start,
             limit: limit,

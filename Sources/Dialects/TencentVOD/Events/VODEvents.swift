@@ -15,6 +15,8 @@ struct VODEvent: Sendable, Equatable, Codable {
     var application: Int64
     /// The content that replaced what was committed, as `VODContent.id`; `nil` for what was committed.
     var contentID: String?
+    /// Whose media it is; `nil` also in events of earlier versions.
+    var subject: String?
     var attempts = 0
     /// Unix seconds of the next attempt; while it is claimed, the end of the claim.
     var dueAt: Int64 = 0
@@ -23,11 +25,15 @@ struct VODEvent: Sendable, Equatable, Codable {
 
     /// The term of the events of an application; of all for `nil`.
     static func term(_ application: Int64?) -> String { application.map { "due/\($0)" } ?? "due" }
+
+    /// With the name of a user behind it, the term of the user's events of an application; for `nil` the beginning of all those terms.
+    static func users(_ application: Int64?) -> String { application.map { "user/\($0)/" } ?? "user/" }
 }
 
 extension VODEvent: FoundByTerms {
     func terms(createdAt time: Date) -> [DialectTerm] {
-        [nil, application].map { DialectTerm(Self.term($0), at: dueAt) }
+        let user = Self.users(application) + (subject ?? DeliveryTurns.noUser)
+        return [Self.term(nil), Self.term(application), user].map { DialectTerm($0, at: dueAt) }
     }
 }
 
@@ -64,27 +70,48 @@ struct VODEvents: Sendable {
     /// Rings for each event that this process records.
     let bell: EventBell
     let clock: any WallClock
+    private let turns = ClaimTurns()
+
+    init(
+        mode: Mode,
+        records: any DialectRecords,
+        library: VODLibrary,
+        bell: EventBell,
+        clock: any WallClock
+    ) {
+        self.mode = mode
+        self.records = records
+        self.library = library
+        self.bell = bell
+        self.clock = clock
+    }
 
     /// The change that records an event, if there are events; a second time it changes nothing.
     ///
     /// - Parameters:
     ///   - kind: The kind.
     ///   - fileID: The media.
-    ///   - application: Its application.
+    ///   - owner: Its application and user.
     ///   - content: The content that replaced what was committed.
     /// - Returns: The change, to be made together with that of the media.
     func recording(
         _ kind: VODEvent.Kind,
         of fileID: String,
-        in application: Int64,
+        in owner: VODOwner,
         content: String? = nil
     ) -> [DialectChange] {
         guard mode != .off else { return [] }
         let now = clock.now
-        let event = VODEvent(kind: kind, fileID: fileID, application: application, contentID: content)
+        let event = VODEvent(
+            kind: kind,
+            fileID: fileID,
+            application: owner.application,
+            contentID: content,
+            subject: owner.subject
+        )
         let record = CodedRecord(
             VODEvent.recordKind,
-            "\(application)/\(fileID)/\(kind.rawValue)" + (content.map { "/\($0)" } ?? ""),
+            "\(owner.application)/\(fileID)/\(kind.rawValue)" + (content.map { "/\($0)" } ?? ""),
             event,
             at: now,
             until: now.addingTimeInterval(Self.retention)
@@ -92,14 +119,14 @@ struct VODEvents: Sendable {
         return [.insertIfAbsent(record.record, at: now)]
     }
 
-    /// Claims events that are due.
+    /// Claims events that are due; if there are more, users have turns.
     ///
     /// - Parameters:
     ///   - application: Only of this one; `nil` for all.
     ///   - limit: Maximum number of events.
     ///   - seconds: How long the claim lasts; until then no other caller gets these events.
     ///   - isAllowed: Whether the caller may see media.
-    /// - Returns: The events, the oldest first.
+    /// - Returns: The events, those of each user from the oldest on.
     /// - Throws: `UploadError`.
     func claim(
         of application: Int64?,
@@ -119,7 +146,7 @@ struct VODEvents: Sendable {
         return found.claimed
     }
 
-    /// Claims events that are due, of those after a place; an event that cannot be read does not keep the others waiting.
+    /// Claims events that are due, in turns of users, and of all after a place; an event that cannot be read does not keep the others waiting.
     func look(
         of application: Int64? = nil,
         after start: DialectPlace? = nil,
@@ -133,6 +160,8 @@ struct VODEvents: Sendable {
         var due = try await records.claims(
             VODEvent.recordKind,
             VODEvent.term(application),
+            ofUsersWith: VODEvent.users(application),
+            in: turns,
             upTo: now.unixSeconds,
             after: start,
             limit: limit,

@@ -101,7 +101,7 @@ extension VODLibrary {
             changed.updatedAt = clock.now.unixSeconds
             let replaced = found.replaced(by: changed, until: nil)
             let owner = media.owner
-            let event = events.recording(.uploaded, of: media.fileID, in: owner.application, content: content.id)
+            let event = events.recording(.uploaded, of: media.fileID, in: owner, content: content.id)
             if try await records.apply([.replace(replaced.record)] + event) {
                 events.bell.ring()
                 return replaced.next

@@ -162,7 +162,7 @@ struct VODPulls: Sendable {
         task.failure = failure
         let end = now.addingTimeInterval(Self.retention)
         let events = uploads.events
-        let event = hasEvent ? events.recording(.pulled, of: task.fileID, in: task.owner.application) : []
+        let event = hasEvent ? events.recording(.pulled, of: task.fileID, in: task.owner) : []
         let changes: [DialectChange] = [
             .replace(found.replaced(by: task, until: end).record),
             .removeIfPresent(kind: Self.open, key: found.record.key),

@@ -395,7 +395,7 @@ struct VODUploads: Sendable {
         guard let object = try await core(await objects.object(ObjectName(bucket: session.bucket, key: video.key))),
             let media = try await core(await media(session, object))
         else { throw VODError(.incomplete, "the video has not arrived completely; upload it and commit again") }
-        let event = events.recording(.uploaded, of: media.fileID, in: media.owner.application)
+        let event = events.recording(.uploaded, of: media.fileID, in: media.owner)
         return (media, [library.insertion(of: media)] + event)
     }
 
