@@ -1383,3 +1383,18 @@ def test_the_token_of_the_account_is_nowhere(start, cloud, tmp_path):
     seen.append(run("check", environment=server.environment).stdout)
     assert ACCOUNT not in json.dumps(seen)
     assert ACCOUNT not in server.whole_log()
+
+
+def test_calls_of_one_user_leave_places_for_those_of_others(quiet, cloud):
+    """64 calls are under way at once; one user has half of them, however many wait."""
+    eve, bob = Client(quiet, "eve"), Client(quiet, "bob")
+    slow, quick = eve.create(10)["uri"], bob.create(10)["uri"]
+    held = cloud.fault("GET", re.escape(slow), is_held=True, times=32)
+    with ThreadPoolExecutor(70) as pool:
+        answers = [pool.submit(eve, "GET", slow) for _ in range(70)]
+        until(lambda: len(cloud.of("GET", re.escape(slow))) >= 32)
+        for _ in range(3):
+            assert bob("GET", quick).status_code == 200
+        assert len(cloud.of("GET", re.escape(slow))) == 32
+        held.go.set()
+        assert {one.result().status_code for one in answers} <= {200, 503}

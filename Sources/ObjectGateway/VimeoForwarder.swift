@@ -21,6 +21,9 @@ package struct VimeoForwarder: Sendable {
 
     private let cloud: VimeoCloud
     private let report: CloudReport
+    private let turns = UserTurns(CloudCaller.maximumCalls)
+    /// For a turn.
+    private static let longestWait = Duration.seconds(10)
 
     /// - Parameters:
     ///   - context: Counts calls.
@@ -54,16 +57,28 @@ package struct VimeoForwarder: Sendable {
     ///   - target: Path and query.
     ///   - json: The body; `nil` for none.
     ///   - since: `If-Modified-Since`.
+    ///   - subject: For whom; one user has at most half of the calls at once.
     /// - Returns: The response, whatever its status.
     /// - Throws: If there is none.
     package func call(
         _ method: String,
         _ target: String,
         json: [UInt8]? = nil,
-        since: String? = nil
+        since: String? = nil,
+        for subject: String?
     ) async throws(CloudForwarder.Failure) -> Reply {
-        try await reported { () async throws(CloudFailure) in
-            let answer = try await cloud.call(method, target, json: json, since: since)
+        let call = { [cloud] () async -> Result<VimeoCloud.Answer, CloudFailure> in
+            do throws(CloudFailure) {
+                return .success(try await cloud.call(method, target, json: json, since: since))
+            } catch {
+                return .failure(error)
+            }
+        }
+        guard let result = await turns.run(for: subject, within: Self.longestWait, call) else {
+            throw CloudForwarder.Failure("too many calls are under way")
+        }
+        return try await reported { () async throws(CloudFailure) in
+            let answer = try result.get()
             return Reply(
                 status: answer.status,
                 content: answer.content,

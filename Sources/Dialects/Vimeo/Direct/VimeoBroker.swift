@@ -12,13 +12,19 @@ internal import VODKit
 struct VimeoBroker: VimeoService {
     /// Users, and tickets until they are completed.
     let local: VimeoVideoCalls
-    let upstream: VimeoUpstream
+    private(set) var upstream: VimeoUpstream
     let videos: VimeoCloudVideos
     let transfers: VimeoTransfers
     var library: VimeoLibrary { local.library }
     var uploads: UploadService { local.library.uploads }
 
     func answer(_ resource: VimeoResource, _ call: VimeoCall) async throws(VimeoError) -> Response {
+        var own = self
+        own.upstream.subject = call.user.subject
+        return try await own.perform(resource, call)
+    }
+
+    private func perform(_ resource: VimeoResource, _ call: VimeoCall) async throws(VimeoError) -> Response {
         switch (resource, call.method) {
         case (.videos(let number), .post):
             try VimeoVideoCalls.check(number, is: call.user)

@@ -28,7 +28,7 @@ final class VimeoTransfers: Sendable {
     private let report: @Sendable (_ call: String, _ message: String) -> Void
     private let bell = EventBell()
     private let claim = UUID().uuidString
-    private let work = Work()
+    private let work = VimeoTransferQueue(places: concurrency)
     private var records: any DialectRecords { library.records }
     private var clock: any WallClock { library.clock }
 
@@ -157,7 +157,7 @@ final class VimeoTransfers: Sendable {
                     await look()
                     nextLook = .now + Polling.pause(after: .now - start, atLeast: .seconds(3))
                 }
-                while let key = work.take(atMost: Self.concurrency) {
+                while let key = work.take() {
                     group.addTask { [self] in
                         let failure = await failing.attempt("vimeo sending", key) { () throws(UploadError) in
                             try await perform(key)
@@ -353,43 +353,5 @@ final class VimeoTransfers: Sendable {
             }
         }
         try await remove(transfer.recordKey)
-    }
-
-    /// What is to be done in this process, and what is being done.
-    private final class Work: Sendable {
-        private struct Contents {
-            var waiting: [String] = []
-            var running: Set<String> = []
-            /// To be looked at again when they end.
-            var again: Set<String> = []
-        }
-
-        private let contents = Mutex(Contents())
-
-        func add(_ key: String) {
-            contents.withLock { contents in
-                if contents.running.contains(key) {
-                    contents.again.insert(key)
-                } else if !contents.waiting.contains(key) {
-                    contents.waiting.append(key)
-                }
-            }
-        }
-
-        func take(atMost most: Int) -> String? {
-            contents.withLock { contents in
-                guard contents.running.count < most, !contents.waiting.isEmpty else { return nil }
-                let key = contents.waiting.removeFirst()
-                contents.running.insert(key)
-                return key
-            }
-        }
-
-        func end(_ key: String) {
-            contents.withLock { contents in
-                contents.running.remove(key)
-                if contents.again.remove(key) != nil { contents.waiting.append(key) }
-            }
-        }
     }
 }

@@ -10,6 +10,8 @@ struct VimeoUpstream: Sendable {
     let clock: any WallClock
     /// For the operator: what only they can mend.
     let report: @Sendable (_ call: String, _ message: String) -> Void
+    /// In whose turn the API is called; `nil` for the gateway's own work.
+    var subject: String?
 
     /// A document that Vimeo sent.
     struct Document {
@@ -75,7 +77,8 @@ struct VimeoUpstream: Sendable {
                 method.rawValue,
                 text.isEmpty ? path : "\(path)?\(text)",
                 json: body.map(VimeoJSON.bytes),
-                since: since
+                since: since,
+                for: subject
             )
         } catch {
             throw .refused(Self.unavailable("\(error.message)."))
