@@ -74,37 +74,38 @@ extension PostgresState {
 
     package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
         // Most calls find nothing; this avoids a transaction that writes to the log.
-        guard try await nextDelivery().map({ $0 <= 0 }) ?? false else { return [] }
-        let first = lastDeliveryTurn.withLock { $0 }
-        let (claimed, last) = try await write { connection in
-            var (chosen, last) = (try connection.oldestDeliveries(limit: limit + 1), first)
-            if chosen.count > limit {
-                // Without locks: other nodes may take some of them first.
-                var users: [String] = []
-                for (position, end) in [(first, nil), (nil, first)] as [(String?, String?)] where users.count < limit {
-                    let room = limit - users.count
-                    let next = try connection.usersOfDeliveries(after: position, through: end, limit: room)
-                    users += next.due
-                    last = next.last ?? last
+        while try await nextDelivery().map({ $0 <= 0 }) ?? false {
+            let first = lastDeliveryTurn.withLock { $0 }
+            let (claimed, last, hasUnreadable) = try await write { [unreadable] connection in
+                let (chosen, last) = try connection.chosenDeliveries(limit, after: first)
+                let rows = try connection.rows(
+                    """
+                    UPDATE event SET next_attempt_at = \(Connection.now) + $2::bigint
+                    WHERE sequence = ANY (ARRAY(
+                        SELECT sequence FROM event WHERE sequence = ANY ($1::bigint[]) AND next_attempt_at <= \(Connection.now)
+                        FOR UPDATE SKIP LOCKED
+                    ))
+                    RETURNING \(Self.columns)
+                    """,
+                    [IntegerArray(chosen), Self.milliseconds(duration)]
+                )
+                let found = unreadable.read(rows, of: "event", by: "sequence", EventRecord.init(row:))
+                if !found.unreadable.isEmpty {
+                    connection.send(
+                        """
+                        UPDATE event SET next_attempt_at = \(Connection.now) + bad.pause
+                        FROM unnest($1::text[], $2::bigint[]) AS bad (key, pause) WHERE sequence = bad.key::bigint
+                        """,
+                        [TextArray(found.unreadable), IntegerArray(found.pauses)]
+                    )
                 }
-                let queues = try connection.dueDeliveries(of: users, limit: limit)
-                chosen = DeliveryTurns.choose(limit, of: queues, else: chosen)
+                return (found.values, last, !found.unreadable.isEmpty)
             }
-            let claimed = try connection.rows(
-                """
-                UPDATE event SET next_attempt_at = \(Connection.now) + $2::bigint
-                WHERE sequence = ANY (ARRAY(
-                    SELECT sequence FROM event WHERE sequence = ANY ($1::bigint[]) AND next_attempt_at <= \(Connection.now)
-                    FOR UPDATE SKIP LOCKED
-                ))
-                RETURNING \(Self.columns)
-                """,
-                [IntegerArray(chosen), Self.milliseconds(duration)]
-            ).map(EventRecord.init(row:)).sorted { $0.sequence < $1.sequence }
-            return (claimed, last)
+            lastDeliveryTurn.withLock { $0 = last }
+            // Others may be due behind those that cannot be read.
+            if !claimed.isEmpty || !hasUnreadable { return claimed.sorted { $0.sequence < $1.sequence } }
         }
-        lastDeliveryTurn.withLock { $0 = last }
-        return claimed
+        return []
     }
 
     package func nextDelivery() async throws(UploadError) -> TimeInterval? {
@@ -268,6 +269,27 @@ extension Connection {
     /// Uploads with the same key merely wait for each other.
     private static func lockKey(_ upload: String) -> Int64 {
         Int64(bitPattern: upload.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 })
+    }
+
+    /// The due deliveries of the users whose turn it is.
+    ///
+    /// - Parameters:
+    ///   - limit: Maximum number of deliveries.
+    ///   - first: The user who had the last turn.
+    /// - Returns: Their sequence numbers, and the user who has the last turn now.
+    /// - Throws: `DatabaseFailure`.
+    fileprivate func chosenDeliveries(_ limit: Int, after first: String) throws -> (sequences: [Int64], last: String) {
+        let oldest = try oldestDeliveries(limit: limit + 1)
+        if oldest.count <= limit { return (oldest, first) }
+        // Without locks: other nodes may take some of them first.
+        var (users, last) = ([String](), first)
+        for (position, end) in [(first, nil), (nil, first)] as [(String?, String?)] where users.count < limit {
+            let next = try usersOfDeliveries(after: position, through: end, limit: limit - users.count)
+            users += next.due
+            last = next.last ?? last
+        }
+        let queues = try dueDeliveries(of: users, limit: limit)
+        return (DeliveryTurns.choose(limit, of: queues, else: oldest), last)
     }
 
     fileprivate func oldestDeliveries(limit: Int) throws -> [Int64] {

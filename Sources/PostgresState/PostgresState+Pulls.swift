@@ -65,22 +65,37 @@ extension PostgresState {
     package func claimPulls(limit: Int, except subjects: [String], for duration: TimeInterval)
         async throws(UploadError) -> [PullJob]
     {
-        guard try await nextPull(except: subjects).map({ $0 <= 0 }) ?? false else { return [] }
-        return try await write { connection in
-            try connection.rows(
-                """
-                UPDATE pull SET claim = claim + 1, is_claimed = true,
-                    next_attempt_at = \(Connection.now) + $2::bigint
-                WHERE upload_id = ANY (ARRAY(
-                    SELECT upload_id FROM pull
-                    WHERE next_attempt_at <= \(Connection.now) AND \(Self.isOfOthers(subjects, "$3"))
-                    ORDER BY next_attempt_at, upload_id LIMIT $1 FOR UPDATE SKIP LOCKED
-                ))
-                RETURNING \(Self.jobColumns)
-                """,
-                [limit, Self.milliseconds(duration), Self.list(subjects)]
-            ).map(Self.job).sorted { $0.uploadID.text < $1.uploadID.text }
+        while try await nextPull(except: subjects).map({ $0 <= 0 }) ?? false {
+            let (jobs, hasUnreadable) = try await write { [unreadable] connection in
+                let rows = try connection.rows(
+                    """
+                    UPDATE pull SET claim = claim + 1, is_claimed = true,
+                        next_attempt_at = \(Connection.now) + $2::bigint
+                    WHERE upload_id = ANY (ARRAY(
+                        SELECT upload_id FROM pull
+                        WHERE next_attempt_at <= \(Connection.now) AND \(Self.isOfOthers(subjects, "$3"))
+                        ORDER BY next_attempt_at, upload_id LIMIT $1 FOR UPDATE SKIP LOCKED
+                    ))
+                    RETURNING \(Self.jobColumns)
+                    """,
+                    [limit, Self.milliseconds(duration), Self.list(subjects)]
+                )
+                let found = unreadable.read(rows, of: "pull", by: "upload_id", Self.job)
+                if !found.unreadable.isEmpty {
+                    connection.send(
+                        """
+                        UPDATE pull SET is_claimed = false, next_attempt_at = \(Connection.now) + bad.pause
+                        FROM unnest($1::text[], $2::bigint[]) AS bad (key, pause) WHERE upload_id = bad.key
+                        """,
+                        [TextArray(found.unreadable), IntegerArray(found.pauses)]
+                    )
+                }
+                return (found.values, !found.unreadable.isEmpty)
+            }
+            // Others may be due behind those that cannot be read.
+            if !jobs.isEmpty || !hasUnreadable { return jobs.sorted { $0.uploadID.text < $1.uploadID.text } }
         }
+        return []
     }
 
     package func renewPulls(_ jobs: [PullJob], for duration: TimeInterval) async throws(UploadError) -> Set<UploadID> {

@@ -25,6 +25,8 @@ package final class PostgresState: StateStore {
     let isClearing = Mutex(false)
     /// Number of events that this process has left out because nothing wants them.
     let omittedEvents = Atomic<Int64>(0)
+    /// Put off.
+    let unreadable: UnreadableRows
     /// The user whose events this process claimed last.
     let lastDeliveryTurn = Mutex(DeliveryTurns.noUser)
     /// For decisions that depend on the time: the clocks of nodes may differ.
@@ -97,6 +99,7 @@ package final class PostgresState: StateStore {
 
     private init(_ target: Target, _ threads: BlockingPool?, _ metrics: MetricsRegistry) {
         operations = StateOperations(.postgres, metrics)
+        unreadable = UnreadableRows(metrics)
         pool = ConnectionPool(target)
         self.threads = threads ?? BlockingPool(threads: target.settings.connections, label: "sluice.postgres")
         lockTimeout = target.settings.lockTimeout

@@ -86,25 +86,42 @@ extension SQLiteState {
         // Writes nothing, but a write transaction orders this against concurrent settlements.
         try await writeOnce { [self] database in
             let now = clock.now
-            let oldest = try dueEvents(
-                "SELECT sequence FROM event INDEXED BY event_due WHERE next_attempt_at <= ? ORDER BY next_attempt_at, sequence LIMIT ?",
-                [Milliseconds(now)],
-                limit + 1,
-                at: now,
-                in: database
-            )
-            let chosen = oldest.count <= limit ? oldest : try inTurns(oldest, limit, at: now, in: database)
-            let events = try chosen.compactMap { sequence in
-                try database.row("SELECT * FROM event WHERE sequence = ?", [sequence]).map(EventRecord.init(row:))
-            }
-            let end = now.addingTimeInterval(duration)
-            return deliveryClaims.withLock { claims in
-                events.map { event in
-                    var event = event
-                    _ = claims.take(event.sequence, until: end)
-                    event.delivery?.nextAttemptAt = end
-                    return event
+            while true {
+                let oldest = try dueEvents(
+                    """
+                    SELECT sequence FROM event INDEXED BY event_due
+                    WHERE next_attempt_at <= ? ORDER BY next_attempt_at, sequence LIMIT ?
+                    """,
+                    [Milliseconds(now)],
+                    limit + 1,
+                    at: now,
+                    in: database
+                )
+                let chosen = oldest.count <= limit ? oldest : try inTurns(oldest, limit, at: now, in: database)
+                let rows = try chosen.compactMap { sequence in
+                    try database.row("SELECT * FROM event WHERE sequence = ?", [sequence]).map {
+                        (sequence: sequence, row: $0)
+                    }
                 }
+                let events = claim(rows, until: now.addingTimeInterval(duration), at: now)
+                // Others may be due behind those that cannot be read.
+                if !events.isEmpty || rows.isEmpty { return events }
+            }
+        }
+    }
+
+    /// Claims events; those that cannot be read are claimed for nobody, ever longer.
+    private func claim(_ rows: [(sequence: Int64, row: SQLiteRow)], until end: Date, at now: Date) -> [EventRecord] {
+        deliveryClaims.withLock { claims in
+            rows.compactMap { sequence, row in
+                guard var event = try? EventRecord(row: row) else {
+                    let pause = unreadable.pause("event", String(sequence))
+                    _ = claims.take(sequence, until: now.addingTimeInterval(pause))
+                    return nil
+                }
+                _ = claims.take(sequence, until: end)
+                event.delivery?.nextAttemptAt = end
+                return event
             }
         }
     }

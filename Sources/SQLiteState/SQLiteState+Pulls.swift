@@ -35,8 +35,8 @@ extension SQLiteState {
                     .map(PullJob.init(row:))
             else { return nil }
             pullClaims.withLock { claims in
-                job.claim = claims.number(of: id) ?? 0
-                job.isClaimed = claims.end(of: id, at: clock.now) != nil
+                job.claim = claims.number(of: id.text) ?? 0
+                job.isClaimed = claims.end(of: id.text, at: clock.now) != nil
             }
             return job
         }
@@ -47,22 +47,32 @@ extension SQLiteState {
     {
         try await writeOnce { [self] database in
             let now = clock.now
-            let due = try database.rows(
-                """
-                \(Self.pullJobs) INDEXED BY pull_pending
-                WHERE next_attempt_at <= ? \(Self.isOfOthers(subjects)) ORDER BY next_attempt_at, upload_id LIMIT ?
-                """,
-                SQLiteArguments(
-                    [Milliseconds(now)] + Self.list(subjects) + [limit + pullClaims.withLock { $0.count }]
-                )
-            ).map(PullJob.init(row:))
-            return pullClaims.withLock { claims in
-                due.filter { claims.end(of: $0.uploadID, at: now) == nil }.prefix(limit).map { job in
-                    var job = job
-                    job.claim = claims.take(job.uploadID, until: now.addingTimeInterval(duration))
-                    job.isClaimed = true
-                    return job
+            while true {
+                let due = try database.rows(
+                    """
+                    \(Self.pullJobs) INDEXED BY pull_pending
+                    WHERE next_attempt_at <= ? \(Self.isOfOthers(subjects)) ORDER BY next_attempt_at, upload_id LIMIT ?
+                    """,
+                    SQLiteArguments(
+                        [Milliseconds(now)] + Self.list(subjects) + [limit + pullClaims.withLock { $0.count }]
+                    )
+                ).map { (id: try $0.value("upload_id", of: "pull") as String, row: $0) }
+                let (jobs, hasUnreadable) = pullClaims.withLock { claims in
+                    var (jobs, hasUnreadable) = ([PullJob](), false)
+                    for (id, row) in due where jobs.count < limit && claims.end(of: id, at: now) == nil {
+                        guard var job = try? PullJob(row: row) else {
+                            hasUnreadable = true
+                            _ = claims.take(id, until: now.addingTimeInterval(unreadable.pause("pull", id)))
+                            continue
+                        }
+                        job.claim = claims.take(id, until: now.addingTimeInterval(duration))
+                        job.isClaimed = true
+                        jobs.append(job)
+                    }
+                    return (jobs, hasUnreadable)
                 }
+                // Others may be due behind them.
+                if !jobs.isEmpty || !hasUnreadable { return jobs }
             }
         }
     }
@@ -77,8 +87,8 @@ extension SQLiteState {
             }
             let end = clock.now.addingTimeInterval(duration)
             return pullClaims.withLock { claims in
-                let held = open.filter { claims.holds($0.uploadID, $0.claim) }
-                for job in held { claims.renew(job.uploadID, until: end) }
+                let held = open.filter { claims.holds($0.uploadID.text, $0.claim) }
+                for job in held { claims.renew(job.uploadID.text, until: end) }
                 return Set(held.map(\.uploadID))
             }
         }
@@ -106,15 +116,15 @@ extension SQLiteState {
             let now = clock.now
             let first = try database.rows(
                 """
-                \(Self.pullJobs) INDEXED BY pull_pending
+                SELECT upload_id, next_attempt_at FROM pull INDEXED BY pull_pending
                 WHERE next_attempt_at IS NOT NULL \(Self.isOfOthers(subjects)) ORDER BY next_attempt_at LIMIT ?
                 """,
                 SQLiteArguments(Self.list(subjects) + [1 + pullClaims.withLock { $0.count }])
-            ).map(PullJob.init(row:))
-            return first.compactMap { job in
-                job.nextAttemptAt.map { due in
-                    max(due, pullClaims.withLock { $0.end(of: job.uploadID, at: now) } ?? due)
-                }
+            )
+            return try first.map { row in
+                let due = try row.date("next_attempt_at", of: "pull")
+                let id: String = try row.value("upload_id", of: "pull")
+                return max(due, pullClaims.withLock { $0.end(of: id, at: now) } ?? due)
             }.min()?.timeIntervalSince(now)
         }
     }
@@ -122,7 +132,7 @@ extension SQLiteState {
     package func update(_ job: PullJob, _ next: PullJob.Next) async throws(UploadError) -> Bool {
         let id = job.uploadID
         let isKnown = try await write { [self] database in
-            guard pullClaims.withLock({ $0.holds(id, job.claim) }) else { return false }
+            guard pullClaims.withLock({ $0.holds(id.text, job.claim) }) else { return false }
             let before: Milliseconds? =
                 try database.row("SELECT next_attempt_at FROM pull WHERE upload_id = ?", [id.text])?
                 .optional("next_attempt_at", of: "pull")
@@ -147,7 +157,7 @@ extension SQLiteState {
         }
         if !isKnown || next != .working {
             pullClaims.withLock { claims in
-                if claims.holds(id, job.claim) { claims.drop(id) }
+                if claims.holds(id.text, job.claim) { claims.drop(id.text) }
             }
         }
         return isKnown

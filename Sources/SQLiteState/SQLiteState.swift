@@ -28,7 +28,9 @@ package final class SQLiteState: StateStore {
     /// The user whose events were claimed last.
     let lastDeliveryTurn = Mutex(DeliveryTurns.noUser)
     /// Claims of pulls by upload, under the same rule.
-    let pullClaims = Mutex(ProcessClaims<UploadID>())
+    let pullClaims = Mutex(ProcessClaims<String>())
+    /// Claimed for nobody.
+    let unreadable: UnreadableRows
     private let turns = Mutex<[PeriodicJob: Date]>([:])
 
     /// Opens the file, creates it if it is missing, and migrates its schema.
@@ -54,6 +56,7 @@ package final class SQLiteState: StateStore {
         reserve: SpaceReserve? = nil
     ) throws(SQLiteStateError) {
         operations = StateOperations(.sqlite, metrics)
+        unreadable = UnreadableRows(metrics)
         do {
             // Even opening needs space, for the shared memory.
             let opened = { () -> Result<DatabasePool, any Error> in

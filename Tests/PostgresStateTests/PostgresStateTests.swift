@@ -225,6 +225,65 @@ struct PostgresStateTests {
         )
     }
 
+    /// Makes everything due so many seconds earlier.
+    private static func passed(_ seconds: TimeInterval, _ table: String, in state: PostgresState) async throws {
+        try await state.write { connection in
+            try connection.run(
+                "UPDATE \(table) SET next_attempt_at = next_attempt_at - \(PostgresState.milliseconds(seconds))"
+            )
+        }
+    }
+
+    @Test("events that cannot be read are put off ever longer, and keep no others from being delivered")
+    func unreadableEvents() async throws {
+        let state = try await Database().open()
+        defer { state.close() }
+        for number in 0..<3 { try await state.record(.sample(.created, of: upload(TimeInterval(number)))) }
+        #expect(try await state.nextDelivery().map { $0 <= 0 } == true)
+        try await state.write { try $0.run("UPDATE event SET content = 'no json' WHERE sequence < 3") }
+        #expect(try await state.claimDeliveries(limit: 1, for: 1_000_000).map(\.sequence) == [3])
+        for _ in 0..<9 {
+            try await Self.passed(4000, "event", in: state)
+            #expect(try await state.claimDeliveries(limit: 1, for: 60).isEmpty)
+        }
+        // Of 2, 4, 8 … 1024 seconds the last is not over.
+        #expect(try await state.nextDelivery().map { $0 > 512 && $0 <= 3600 } == true)
+        try await Self.passed(4000, "event", in: state)
+        // A version that can read them.
+        try await state.write { connection in
+            try connection.run("UPDATE event SET content = (SELECT content FROM event WHERE sequence = 3)")
+        }
+        #expect(try await state.claimDeliveries(limit: 9, for: 60).map(\.sequence) == [1, 2])
+    }
+
+    @Test("pulls that cannot be read are put off ever longer, and keep no others waiting")
+    func unreadablePulls() async throws {
+        let state = try await Database().open()
+        defer { state.close() }
+        let uploads = (0..<3).map { upload(TimeInterval($0)) }
+        for (number, upload) in uploads.enumerated() {
+            let due = Date(timeIntervalSince1970: TimeInterval(number))
+            let job = PullJob(uploadID: upload.id, subject: "alice", url: "u", sealed: "s", nextAttemptAt: due)
+            try await state.insert(upload, consuming: nil, pulling: job)
+        }
+        let last = uploads[2].id
+        try await state.write { connection in
+            try connection.run("UPDATE pull SET content_types = 'no json' WHERE upload_id <> '\(last.text)'")
+        }
+        let claimed = try await state.claimPulls(limit: 1, for: 1_000_000)
+        #expect(claimed.map(\.uploadID) == [last])
+        for _ in 0..<9 {
+            try await Self.passed(4000, "pull", in: state)
+            #expect(try await state.claimPulls(limit: 1, for: 60).isEmpty)
+        }
+        // Of 2, 4, 8 … 1024 seconds the last is not over.
+        #expect(try await state.nextPull().map { $0 > 512 && $0 <= 3600 } == true)
+        try await Self.passed(4000, "pull", in: state)
+        #expect(try await state.update(claimed[0], .never))
+        try await state.write { try $0.run("UPDATE pull SET content_types = '[]'") }
+        #expect(try await state.claimPulls(limit: 9, for: 60).map(\.uploadID) == uploads.prefix(2).map(\.id))
+    }
+
     @Test("lists of few uploads among many read the index of their filter")
     func plansOfLists() async throws {
         let state = try await Database().open(connections: 1)

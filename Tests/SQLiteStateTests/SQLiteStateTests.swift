@@ -364,6 +364,58 @@ struct SQLiteStateTests {
         #expect(await code { try await state.uploads(UploadQuery()) } == .storageFailure)
     }
 
+    /// A state whose time is a test's.
+    private func open(_ path: String, _ clock: ManualClock) throws -> SQLiteState {
+        try SQLiteState(path: path, pool: BlockingPool(threads: 3, label: "test-state"), clock: clock)
+    }
+
+    @Test("events that cannot be read are put off ever longer, and keep no others from being delivered")
+    func unreadableEvents() async throws {
+        let (directory, clock) = (try TemporaryDirectory(), ManualClock(start.addingTimeInterval(100)))
+        let state = try open(directory.path("state.sqlite"), clock)
+        for number in 0..<3 { try await state.record(.sample(.created, of: upload(TimeInterval(number)))) }
+        try await state.write { try $0.execute(sql: "UPDATE event SET content = 'no json' WHERE sequence < 3") }
+        #expect(try await state.claimDeliveries(limit: 1, for: 60).map(\.sequence) == [3])
+        for pause in [2, 4, 8] as [TimeInterval] {
+            #expect(try await state.claimDeliveries(limit: 1, for: 60).isEmpty)
+            #expect(try await state.nextDelivery() == pause)
+            clock.advance(by: pause)
+        }
+        // A version that can read them.
+        try await state.write { database in
+            try database.execute(sql: "UPDATE event SET content = (SELECT content FROM event WHERE sequence = 3)")
+        }
+        #expect(try await state.claimDeliveries(limit: 9, for: 60).map(\.sequence) == [1, 2])
+        state.close()
+    }
+
+    @Test("pulls that cannot be read are put off ever longer, and keep no others waiting")
+    func unreadablePulls() async throws {
+        let (directory, clock) = (try TemporaryDirectory(), ManualClock(start.addingTimeInterval(100)))
+        let state = try open(directory.path("state.sqlite"), clock)
+        let uploads = (0..<3).map { upload(TimeInterval($0)) }
+        for (number, upload) in uploads.enumerated() {
+            let due = start.addingTimeInterval(TimeInterval(number))
+            let job = PullJob(uploadID: upload.id, subject: "alice", url: "u", sealed: "s", nextAttemptAt: due)
+            try await state.insert(upload, consuming: nil, pulling: job)
+        }
+        try await state.write { database in
+            let last = uploads[2].id.text
+            try database.execute(sql: "UPDATE pull SET content_types = 'no json' WHERE upload_id <> '\(last)'")
+        }
+        let claimed = try await state.claimPulls(limit: 1, for: 60)
+        #expect(claimed.map(\.uploadID) == [uploads[2].id])
+        for pause in [2, 4, 8] as [TimeInterval] {
+            #expect(try await state.claimPulls(limit: 1, for: 60).isEmpty)
+            #expect(try await state.nextPull() == pause)
+            clock.advance(by: pause)
+        }
+        #expect(try await state.update(claimed[0], .never))
+        try await state.write { try $0.execute(sql: "UPDATE pull SET content_types = '[]'") }
+        #expect(try await state.claimPulls(limit: 9, for: 60).map(\.uploadID) == uploads.prefix(2).map(\.id))
+        state.close()
+    }
+
     @Test(
         "a blob that cannot be read is an error, not a crash",
         arguments: ["sides = 'no json'", "sides = '[{}]'", "part_bytes = 'x'", "crc32c = -1", "state = 'new'"]
