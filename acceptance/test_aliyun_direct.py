@@ -4,6 +4,8 @@ whose place a server of harness/aliyun_cloud.py takes."""
 import json
 import re
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -296,3 +298,23 @@ def recorded(server, video):
     database = sqlite3.connect(f"file:{server.data}/state.sqlite?mode=ro", uri=True)
     query = "SELECT text FROM dialect_record WHERE kind = 'aliyun cloud media' AND key = ?"
     return json.loads(database.execute(query, (video,)).fetchone()[0])
+
+
+def test_calls_of_one_user_leave_places_for_those_of_others(gateway, cloud):
+    """64 calls are under way at once; one user has half of them, however many wait."""
+    eve, bob = (Plain(gateway, limited(gateway, "--subject", name)[1]) for name in ("eve", "bob"))
+    slow, quick = (user("CreateUploadVideo", **VIDEO)["VideoId"] for user in (eve, bob))
+    go = threading.Event()
+
+    def held():
+        return sum(call.parameters.get("VideoId") == slow for call in cloud.calls)
+
+    cloud.answer = lambda call: go.wait(60) and None if call.parameters.get("VideoId") == slow else None
+    with ThreadPoolExecutor(70) as pool:
+        answers = [pool.submit(eve.answer, "GetVideoInfo", {"VideoId": slow}) for _ in range(70)]
+        until(lambda: held() >= 32)
+        for _ in range(3):
+            assert bob("GetVideoInfo", VideoId=quick)["Video"]["VideoId"] == quick
+        assert held() == 32
+        go.set()
+        assert {one.result().status_code for one in answers} <= {200, 503}

@@ -604,3 +604,18 @@ def test_the_secret_key_is_nowhere(start, cloud, store):
     # Signatures are credentials, too.
     assert signature not in log
     assert not [one for one in cloud.calls if PAIR[1] in str(one.fields) + one.body.decode() + one.target]
+
+
+def test_calls_of_one_user_leave_places_for_those_of_others(start, cloud):
+    """256 calls are under way at once; one user has half of them, however many wait."""
+    gateway = start(TENCENT_ENDPOINT_TIMEOUT="60s")
+    eve, bob = ({"signature": signer(gateway, subject=name)()} for name in ("eve", "bob"))
+    cloud.faults = [Silence() for _ in range(128)]
+    with ThreadPoolExecutor(140) as pool:
+        answers = [pool.submit(post, gateway, "PrepareUploadUGC", eve) for _ in range(140)]
+        until(lambda: len(cloud.calls) >= 128)
+        for _ in range(3):
+            assert code(gateway, "PrepareUploadUGC", bob) == 0
+        assert len(cloud.calls) == 131
+        cloud.ended.set()
+        assert {one.result().status_code for one in answers} <= {200, 503}
