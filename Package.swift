@@ -460,9 +460,8 @@ let package = Package(
         tests(
             "VimeoTests",
             [
-                "Vimeo", "VODKit", "ObjectGateway", "UploadModel", "UploadCore", "HTTPWire", "Signing", "SystemIO",
-                "Bytes",
-                "SluiceTesting",
+                "Vimeo", "VODKit", "ObjectGateway", "MetricsKit", "RESTKit", "UploadModel", "UploadCore", "HTTPWire",
+                "Signing", "Transport", "SystemIO", "Bytes", "SluiceTesting",
             ]
         ),
         tests(

@@ -1,3 +1,4 @@
+internal import CoreMetrics
 package import Foundation
 package import MetricsKit
 internal import Synchronization
