@@ -17,6 +17,8 @@ struct ApsaraBrokerTests {
     private final class Cloud: Sendable {
         private struct State {
             var calls: [(String, [String: String])] = []
+            /// In whose turn they came.
+            var users: [String?] = []
             var failure: CloudForwarder.Failure?
             var status = 200
         }
@@ -25,14 +27,19 @@ struct ApsaraBrokerTests {
 
         var calls: [(action: String, parameters: [String: String])] { state.withLock { $0.calls.map { ($0.0, $0.1) } } }
 
+        var users: [String?] { state.withLock { $0.users } }
+
         func fail() { state.withLock { $0.failure = CloudForwarder.Failure("away") } }
 
         func answer(with status: Int) { state.withLock { $0.status = status } }
 
-        func perform(_ action: String, _ parameters: [(name: String, value: String)]) throws(CloudForwarder.Failure)
-            -> CloudForwarder.Reply
-        {
+        func perform(
+            _ action: String,
+            _ parameters: [(name: String, value: String)],
+            for subject: String?
+        ) throws(CloudForwarder.Failure) -> CloudForwarder.Reply {
             let (number, failure, status) = state.withLock { state in
+                state.users.append(subject)
                 state.calls.append((action, Dictionary(uniqueKeysWithValues: parameters.map { ($0.name, $0.value) })))
                 return (state.calls.count, state.failure, state.status)
             }
@@ -50,8 +57,8 @@ struct ApsaraBrokerTests {
             base = try ApsaraBench()
             broker = ApsaraBroker(
                 place: base.place,
-                cloud: { [cloud] (action, parameters, _, _) async throws(CloudForwarder.Failure) in
-                    try cloud.perform(action, parameters)
+                cloud: { [cloud] (action, parameters, _, subject) async throws(CloudForwarder.Failure) in
+                    try cloud.perform(action, parameters, for: subject)
                 },
                 reader: ApsaraUploadReader(place: base.place) { _ in nil },
                 workflows: ["flow-1", "VOD_NO_TRANSCODE"],
@@ -171,6 +178,16 @@ struct ApsaraBrokerTests {
         let all = video.merging(called) { $1 }.merging(["Unknown": "1", "OwnerAccount": "a"]) { $1 }
         #expect(try await bench.call(.createUploadVideo, all, by: ApsaraBench.server) == nil)
         #expect(bench.cloud.calls.last?.parameters == all)
+    }
+
+    @Test("a call is in the turn of its user")
+    func users() async throws {
+        let bench = try Bench()
+        let id = try await bench.begin(by: Self.user("dora"))
+        #expect(try await bench.call(.getVideoInfo, ["VideoId": id], by: Self.user("dora")) == nil)
+        // A key without limits acts for the app.
+        #expect(try await bench.call(.getVideoInfo, ["VideoId": id], by: ApsaraBench.server) == nil)
+        #expect(bench.cloud.users == ["dora", "dora", nil])
     }
 
     @Test("a caller with limits chooses only workflows and template groups of the settings")

@@ -2,6 +2,7 @@ import Bytes
 import Digests
 import Foundation
 import SluiceTesting
+import Synchronization
 import Testing
 
 @testable import UploadCore
@@ -25,6 +26,18 @@ struct UploadServiceAppendTests {
         #expect(try await bench.services.uploads.inspect(id) == last)
         #expect(try await bench.contents(of: id) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
         #expect(bench.observer.story == ["created", "appended 3", "appended 7", "completed"])
+    }
+
+    @Test("the storage knows for whom it stores, because users have shares of its memory")
+    func users() async throws {
+        let bench = ServiceBench()
+        let users = Mutex<[SubjectName?]>([])
+        for step in [.append, .storePart] as [FaultyStorage.Operation] {
+            bench.storage.plan.before(step) { users.withLock { $0.append(StorageUser.current) } }
+        }
+        _ = try await bench.upload(10, holding: [1, 2, 3])
+        try await bench.put([1, 2], part: 1, of: try await bench.begin())
+        #expect(users.withLock { $0 } == [SubjectName("alice"), SubjectName("alice")])
     }
 
     @Test("a caller that looks repeatedly sees each append once, also those that ended meanwhile")

@@ -66,6 +66,17 @@ struct CallbackEndpointTests {
         #expect(call.message.id == "msg_\(object.id.text)")
     }
 
+    @Test("a callback is in the turn of the user whose object it reports")
+    func user() async throws {
+        let sender = RecordingSender()
+        let bench = try await ObjectBench(callbacks: sender)
+        let session = try bench.issuer.session(bench.grant(), for: .aliyun)
+        let fields: HTTPFields = ["x-oss-callback": try Self.callback()]
+        let response = try await bench.send("PUT", "/bucket-1/a/f", session, by: .ossV4, fields, content: [1])
+        #expect(response.outcome == "200")
+        #expect(sender.calls.map(\.message.subject) == ["user-1"])
+    }
+
     @Test("the size of an image is reported")
     func image() async throws {
         let sender = RecordingSender()
