@@ -446,6 +446,7 @@ def test_renewals_during_handshakes(make_server, tmp_path, quick, report, how):
         for client in clients:
             client.start()
         try:
+            until(lambda: all(client.count for client in clients))
             for number in range(renewals[how]):
                 made = others[number % len(others)]
                 new = ssl.PEM_cert_to_DER_cert(made.path.read_text())

@@ -80,12 +80,12 @@ def test_the_programs(make_server, tmp_path):
     with make_server(environment=settings) as server:
         api = API(server.url, server.admin_key)
         made = api.created(5, metadata={"filename": "a.txt"})
-        assert api.patch(made, 0, b"he").status_code == 204
-        assert api.patch(made, 2, b"llo").status_code == 204
         name = upload_id(made)
+        assert api.patch(made, 0, b"he").status_code == 204
+        until(lambda: f"Upload {name} is at 40% (2/5)" in server.log.read_text())
+        assert api.patch(made, 2, b"llo").status_code == 204
         said = [
             f"Upload created with ID {name} and size 5",
-            f"Upload {name} is at 40% (2/5)",
             f"Upload {name} is at 100% (5/5)",
             f"Upload {name} (5 bytes) finished",
         ]
