@@ -1,19 +1,25 @@
 """`sluice backup` and `sluice restore` of a data directory while uploads run; the original is destroyed."""
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from harness import ways
 from harness.api import API, path_of, upload_id
 from harness.daemon import free_port
 from harness.data import MIB, content, sha256
 from harness.object_client import BUCKET, ObjectServer
+from harness.origin import Origin
 from harness.server import BINARY, run
+from harness.stages import PausedWorld
+from harness.ways import File
 from harness.wire import until
 
 
@@ -150,6 +156,67 @@ def test_a_backup_under_load_replaces_the_original(objects, tmp_path):
     assert client.get_object(Bucket=BUCKET, Key="big")["Body"].read() == b"".join(big)
     status, found = verified(objects)
     assert status == 0, found
+
+
+def test_clients_of_each_dialect_go_on(tmp_path, monkeypatch):
+    """Each way of sending a file is interrupted before each of its requests; the rest is sent to what was restored."""
+    monkeypatch.setattr("harness.postgres.IS_WANTED", False)
+    settings = {
+        "SLUICE_GATEWAY_LISTEN": f"127.0.0.1:{free_port()}",
+        "SLUICE_OBJECT_BUCKETS": f"{BUCKET}, {ways.BUCKET}",
+        "SLUICE_PULL_ALLOW": "127.0.0.0/8",
+        "SLUICE_PULL_ALLOW_USERS": "true",
+        "SLUICE_TENCENT_APPLIES_PER_SECOND": "10000",
+    }
+    file = File(b"\x89PNG\r\n\x1a\n" + content(50_000, 7))
+    target, origin = tmp_path / "backups", Origin()
+    server = ObjectServer(tmp_path / "data", free_port(), settings)
+    with contextlib.ExitStack() as stack:
+        stack.callback(origin.close)
+        stack.callback(server.stop)
+        server.start()
+        worlds = {}
+
+        def begin(way, before=None):
+            subject = f"u{len(worlds)}"
+            worlds[subject] = world = PausedWorld(server, origin, before)
+            held = way.mint(world, subject, file)
+            return world, lambda: way.send(world, held, file)
+
+        def check():
+            for subject, world in worlds.items():
+                found = [one for one in world.uploads(subject) if one["length"] == len(file.data)]
+                assert found, subject
+                for one in found:
+                    assert world.api.download_hash(one["id"]) == (sha256(file.data), len(file.data)), subject
+
+        clients = []
+        for way in ways.ALL:
+            world, send = begin(way)
+            send()
+            clients += [(way.name, number, *begin(way, number)) for number in range(1, world.calls + 1)]
+        with ThreadPoolExecutor(len(clients)) as pool:
+            running = {(name, number): (world, pool.submit(send)) for name, number, world, send in clients}
+            for world, sent in running.values():
+                until(lambda world=world, sent=sent: world.paused.is_set() or sent.done())
+            with Load(server, 2) as load:
+                until(lambda: min(load.turns) >= 1)
+                backup(server, target)
+                until(lambda: min(load.turns) >= 3)
+                backup(server, target)
+            server.kill()
+            shutil.rmtree(server.data)
+            restore(server, target)
+            assert verified(server)[0] == 0, verified(server)[1]
+            server.start()
+            for world, _ in running.values():
+                world.go.set()
+            broken = {name: failure for name, (_, sent) in running.items() if (failure := sent.exception())}
+        assert not broken, broken
+        # Each has begun before the backup, and was interrupted before the last request as well.
+        assert {way.name for way in ways.ALL} - {name for name, _ in running} == {"pull"}
+        check()
+        assert verified(server)[0] == 0, verified(server)[1]
 
 
 def test_only_what_is_new_is_copied(objects, tmp_path):

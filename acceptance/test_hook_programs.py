@@ -286,6 +286,26 @@ def test_an_empty_answer_accepts_and_standard_input_need_not_be_read(hooked, pro
     api.created(3, metadata={"filename": "a" * 4000})
 
 
+def test_programs_in_the_way_of_the_examples_of_tusd(hooked, programs):
+    """The payload from /dev/stdin, arithmetic with the environment, and what goes to standard error."""
+    programs.shell("pre-create", "exit 0\nnever")
+    programs.shell(
+        "post-create", 'echo "created $TUS_ID of $TUS_SIZE" >&2\ncat /dev/stdin | grep -o \'"Type":"[^"]*"\' >&2'
+    )
+    programs.shell("post-receive", 'echo "$TUS_ID at $((100 * $TUS_OFFSET/$TUS_SIZE))%" >&2')
+    programs.shell("pre-finish", "cat /dev/stdin > /dev/null")
+    programs.shell("post-finish", 'echo "finished $TUS_ID" >&2\ncat /dev/stdin >&2')
+    server, api = hooked()
+    url = api.created(5)
+    name = upload_id(url)
+    assert api.patch(url, 0, b"he").status_code == 204
+    until(lambda: f"{name} at 40%" in server.log.read_text())
+    assert api.patch(url, 2, b"llo").status_code == 204
+    said = [f"created {name} of 5", f"{name} at 100%", f"finished {name}"]
+    until(lambda: all(line in server.log.read_text() for line in said))
+    assert "post-create" in server.log.read_text()
+
+
 def test_a_long_payload_is_read_whole(hooked, programs):
     """It is longer than a pipe holds."""
     programs.record("pre-create")

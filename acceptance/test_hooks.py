@@ -1,8 +1,10 @@
 """Webhooks with the names, payloads and responses of tusd 2: https://tus.github.io/tusd/advanced-topics/hooks/."""
 
 import base64
+import json
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 import requests
@@ -254,6 +256,46 @@ def test_a_creation_is_changed(hooked, receiver):
     assert api.get(f"/media/{call.upload['Storage']['ID']}").content == b"abc"
     # The alias is in use now.
     assert tus_error(api.create(3), 400) == "ERR_REJECTED"
+
+
+def test_a_handler_in_the_way_of_the_example_of_tusd(make_server):
+    """HTTP/1.0, one request at a time, answers without a length, and a member that is unknown (`Headers`)."""
+    seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            hook = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            seen.append(hook)
+            answer = {"HTTPResponse": {"Headers": {}}}
+            if hook["Type"] == "pre-create":
+                metadata = hook["Event"]["Upload"]["MetaData"]
+                if "filename" in metadata:
+                    answer["ChangeFileInfo"] = {"ID": f"prefix-{len(seen)}", "MetaData": metadata | {"made": "today"}}
+                else:
+                    answer |= {"RejectUpload": True}
+                    answer["HTTPResponse"] |= {"StatusCode": 400, "Body": "no filename provided"}
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as app:
+        threading.Thread(target=app.serve_forever, args=(0.05,), daemon=True).start()
+        settings = {"SLUICE_HOOKS_URL": f"http://127.0.0.1:{app.server_port}", "SLUICE_HOOKS_EVENTS": EVERYTHING}
+        with make_server(environment=settings) as server:
+            api = API(server.url, server.admin_key)
+            answer = api.create(3)
+            assert (answer.status_code, answer.text) == (400, "no filename provided")
+            url = api.created(3, metadata={"filename": "a"})
+            assert "/files/prefix-" in url and "made dG9kYXk=" in api.head(url).headers["Upload-Metadata"]
+            assert api.patch(url, 0, b"abc").status_code == 204
+            done = until(lambda: [one for one in seen if one["Type"] == "post-finish"])[0]["Event"]["Upload"]
+            assert done["ID"].startswith("prefix-") and done["Size"] == 3
+            assert api.get(f"/media/{done['Storage']['ID']}").content == b"abc"
+        app.shutdown()
 
 
 def test_the_app_changes_the_response_to_the_last_request(hooked, receiver):

@@ -18,6 +18,7 @@ from harness.data import write_file
 from harness.events import Stream
 from harness.identity import CONFIGURATION, IdentityProvider, Key, encoded, hmac_by
 from harness.object_client import BUCKET, ROLE, ObjectServer, client, code
+from harness.receiver import Receiver
 from harness.server import run
 from harness.wire import until
 
@@ -108,6 +109,46 @@ def test_tus_clients_upload_with_a_token(gateway, admin, provider, tmp_path, nam
     done = run_client(name, f"{gateway.url}/files", provider.token(sub="clients"), path, chunk=1 << 20)
     assert_stored(gateway, admin, done["url"], path, digest)
     assert admin.upload(upload_id(done["url"]))["subject"] == "clients"
+
+
+def test_the_token_reaches_the_hook_of_the_app(make_gateway, own_provider, tmp_path):
+    """A client of tusd whose app decides by its own token, in `pre-create`; it verifies the token itself."""
+    key, secret = own_provider.keys[0], "whsec_" + base64.b64encode(bytes(32)).decode()
+
+    def reply(call):
+        if call.type != "pre-create":
+            assert "Authorization" not in call.request["Header"] | call.fields
+            return {}
+        (field,) = call.request["Header"]["Authorization"]
+        token = field.removeprefix("Bearer ")
+        claims = jwt.decode(token, key.private.public_key(), [key.algorithm], audience="app")
+        if not claims.get("paid"):
+            return {"RejectUpload": True, "HTTPResponse": {"StatusCode": 402, "Body": "pay first"}}
+        return {"ChangeFileInfo": {"MetaData": call.upload["MetaData"] | {"owner": claims["sub"]}}}
+
+    with Receiver(secret, reply) as app:
+        hooks = {
+            "SLUICE_HOOKS_URL": app.url,
+            "SLUICE_HOOKS_SECRET": secret,
+            "SLUICE_HOOKS_FORWARD_HEADERS": "Authorization",
+        }
+        gateway = make_gateway(entry(own_provider), **hooks)
+        admin = API(gateway.url, gateway.admin_key)
+        path = tmp_path / "file.bin"
+        digest = write_file(path, 100_000, seed=1)
+        done = run_client(
+            "tuspy", f"{gateway.url}/files", own_provider.token(sub="anna", paid=True), path, chunk=50_000
+        )
+        assert_stored(gateway, admin, done["url"], path, digest)
+        (upload,) = admin.get("/v1/uploads", params={"subject": "anna"}).json()["uploads"]
+        assert upload["metadata"]["owner"] == "anna"
+        app.wait("post-finish")
+        refused = user(gateway, own_provider.token(sub="bert")).create(1)
+        assert (refused.status_code, refused.text) == (402, "pay first")
+        count = len(app.calls)
+        # The app is not asked about a token that is wrong.
+        assert user(gateway, own_provider.token(sub="anna", paid=True, exp=1)).create(1).status_code == 401
+        assert len(app.calls) == count
 
 
 def test_other_protocols_admit_the_user(gateway, provider):

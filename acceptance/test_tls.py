@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import ssl
+import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -386,6 +387,96 @@ def test_a_renewed_certificate_needs_no_restart(make_server, tmp_path, how):
         text = API(server.url, server.admin_key, verify=str(new.path)).get("/metrics").text
         expiry = float(re.search(r"^sluice_tls_certificate_expiry_time_seconds (\S+)$", text, re.M)[1])
         assert 0 < expiry - time.time() < 3 * 86400
+
+
+class Handshakes(threading.Thread):
+    """A client that makes fifty connections a second, by both versions of TLS, and resumes every second session."""
+
+    def __init__(self, server, certificates):
+        super().__init__(daemon=True)
+        self.server = server
+        self.contexts = []
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            context = certificates[0].context(version)
+            for certificate in certificates[1:]:
+                context.load_verify_locations(certificate.path)
+            self.contexts.append(context)
+        # For each connection without a session to resume, its number and the certificate.
+        self.seen = []
+        self.count = self.resumed = 0
+        self.failures = []
+        self.over = threading.Event()
+
+    def run(self):
+        due = time.monotonic()
+        while not self.over.is_set():
+            try:
+                for context in self.contexts:
+                    session = self.connect(context)
+                    self.resumed += self.connect(context, session) is None
+            except OSError as failure:
+                self.failures.append(failure)
+            due += 4 / 50
+            self.over.wait(max(0, due - time.monotonic()))
+
+    def connect(self, context, session=None):
+        """The session, of a new one; None where it was resumed."""
+        with socket.create_connection(self.server.address, timeout=20) as raw:
+            with context.wrap_socket(raw, server_hostname="127.0.0.1", session=session) as connection:
+                if not connection.session_reused:
+                    self.seen.append((self.count, connection.getpeercert(binary_form=True)))
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                if not (answer := connection.recv(4096)).startswith(b"HTTP/1.1 200 "):
+                    raise ConnectionError(f"answered {answer[:100]!r}")
+                self.count += 1
+                return None if connection.session_reused else connection.session
+
+
+@pytest.mark.parametrize("how", ["SIGHUP", "files"])
+def test_renewals_during_handshakes(make_server, tmp_path, quick, report, how):
+    """Two hundred handshakes a second by four clients, all of which succeed while the certificate is replaced."""
+    for name in ("used", "0", "1", "2"):
+        (tmp_path / name).mkdir()
+    used, *others = certificates = [Certificate(tmp_path / name) for name in ("used", "0", "1", "2")]
+    renewals = {"SIGHUP": 5, "files": 2} if quick else {"SIGHUP": 60, "files": 12}
+    with make_server(environment=used.settings) as server:
+        clients = [Handshakes(server, certificates) for _ in range(4)]
+        first = ssl.PEM_cert_to_DER_cert(used.path.read_text())
+        begin = time.monotonic()
+        for client in clients:
+            client.start()
+        try:
+            until(lambda: all(client.count for client in clients))
+            for number in range(renewals[how]):
+                made = others[number % len(others)]
+                new = ssl.PEM_cert_to_DER_cert(made.path.read_text())
+                count = sum(client.count for client in clients)
+                for source, target in ((made.key_path, used.key_path), (made.path, used.path)):
+                    shutil.copy(source, tmp_path / "next")
+                    (tmp_path / "next").rename(target)
+                    if how == "SIGHUP":
+                        # Also between the two, which do not belong together then.
+                        server.process.send_signal(signal.SIGHUP)
+                until(
+                    lambda new=new: ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(server.address)) == new,
+                    timeout=60,
+                )
+                marks = [client.count for client in clients]
+                until(lambda count=count: sum(client.count for client in clients) >= count + 200, timeout=60)
+                # What begins after that has the new one only. One connection of each client may have begun before.
+                for client, mark in zip(clients, marks, strict=True):
+                    assert {seen for at, seen in list(client.seen) if at > mark} <= {new}
+        finally:
+            for client in clients:
+                client.over.set()
+            for client in clients:
+                client.join(60)
+        seconds = time.monotonic() - begin
+        assert [failure for client in clients for failure in client.failures] == []
+        assert {seen for client in clients for _, seen in client.seen} > {first}
+        assert sum(client.resumed for client in clients) > 0
+        total = sum(client.count for client in clients)
+        report(f"{renewals[how]} renewals by {how} during {total} handshakes, {total / seconds:.0f} a second")
 
 
 def test_sighup_does_not_end_a_gateway_without_tls(make_server):

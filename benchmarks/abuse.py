@@ -4,14 +4,21 @@
     benchmarks/abuse --only slow-heads,many-connections --json abuse.json
 
 Legitimate clients (127.0.0.2) create an upload, send 64 KiB and ask for its offset, at a steady rate that leaves the
-machine time to spare. The abuse comes from 127.0.0.3, at a bounded rate, by one process. Each kind is measured in turn
-with the same time without it, so that whatever else the machine does hits both; medians, also of the ratios. The
-gateway limits both addresses alike. Everything ends by itself. Nothing is asserted; SLUICE_BINARY chooses the binary.
+machine time to spare. The abuse comes from 127.0.0.3, at a bounded rate, by one process; the flood of a key comes from
+250 addresses. Each kind is measured in turn with the same time without it, so that whatever else the machine does hits
+both; medians, also of the ratios. The gateway limits all addresses and keys alike.
+
+The gateway has a core of its own. Clients and abuse share the others, where abuse runs only while no client wants to
+(SCHED_IDLE): what is measured is what abuse costs inside the gateway, and not what its sender takes from the clients on
+the same machine. `--shared` leaves all of that to the kernel.
+
+Everything ends by itself. Nothing is asserted; SLUICE_BINARY chooses the binary.
 """
 
 import argparse
 import contextlib
 import http.client
+import itertools
 import json
 import multiprocessing
 import os
@@ -27,6 +34,7 @@ from urllib.parse import urlsplit
 from slow_uploaders import AUTHORIZED, KEY, TUS, Gateway
 
 LEGITIMATE, ABUSIVE = "127.0.0.2", "127.0.0.3"
+MANY = [f"127.0.1.{number}" for number in range(1, 251)]
 CLIENTS = 4
 # Pause of each legitimate client between its rounds, in seconds.
 THINK = 0.05
@@ -38,6 +46,8 @@ LIMITS = {
     "SLUICE_LIMITS_ADDRESS_BURST": "1000",
     "SLUICE_LIMITS_ADDRESS_CONNECTIONS": "200",
     "SLUICE_LIMITS_ADDRESS_UPLOADS": "100",
+    "SLUICE_LIMITS_KEY_REQUESTS_PER_SECOND": "500",
+    "SLUICE_LIMITS_KEY_BURST": "1000",
     "SLUICE_LIMITS_SUBJECT_REQUESTS_PER_SECOND": "100",
     "SLUICE_LIMITS_SUBJECT_BURST": "100",
     "SLUICE_TIMEOUTS_HEAD": "2s",
@@ -95,10 +105,22 @@ def measure(port, seconds):
 # Abuse: each goes on until it is told to stop, with a pause that bounds what it needs itself
 
 
-def crowd(port, stop, count, first, drip, pause=0.2):
+class Abuse:
+    """What a kind of abuse knows: where to, until when, and how much it has done."""
+
+    def __init__(self, port, key, pace):
+        self.port, self.key, self.pace = port, key, pace
+        self.stop = multiprocessing.Event()
+        # Connections of a crowd now, or requests of a flood so far.
+        self.count = multiprocessing.Value("q", 0)
+
+
+def crowd(about, count, first, drip, pause=0.2):
     """Keeps connections open, and sends a byte on each now and then."""
+    port, stop = about.port, about.stop
     sockets = []
     while not stop.is_set():
+        about.count.value = len(sockets)
         while len(sockets) < count and not stop.is_set():
             try:
                 found = connect(port)
@@ -127,32 +149,34 @@ def crowd(port, stop, count, first, drip, pause=0.2):
         found.close()
 
 
-def slow_heads(port, stop):
-    crowd(port, stop, 1000, b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: ", b"x")
+def slow_heads(about):
+    crowd(about, 1000, b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: ", b"x")
 
 
-def slow_bodies(port, stop):
+def slow_bodies(about):
     head = (
         f"PUT /v1/media/f HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\nContent-Type: text/plain\r\n"
         "Content-Length: 1000000\r\n\r\n"
     )
-    crowd(port, stop, 1000, head.encode(), b"x")
+    crowd(about, 1000, head.encode(), b"x")
 
 
-def many_connections(port, stop):
-    crowd(port, stop, 2000, b"", b"", pause=0.1)
+def many_connections(about):
+    crowd(about, 2000, b"", b"", pause=0.1)
 
 
-def flood(port, stop, request, each=20, pause=0.01):
-    """Pipelines the same request on one connection after the other."""
-    while not stop.is_set():
-        with contextlib.suppress(OSError), connect(port) as found:
+def flood(about, request, each=20, weight=1, sources=(ABUSIVE,)):
+    """Pipelines the same request on one connection after the other; one of weight n counts as n for the pace."""
+    pause = each * weight / about.pace
+    for source in itertools.cycle(sources):
+        with contextlib.suppress(OSError), connect(about.port, source) as found:
             found.settimeout(2)
             for _ in range(20):
-                if stop.is_set():
+                if about.stop.is_set():
                     return
                 found.sendall(request * each)
                 found.recv(1 << 20)
+                about.count.value += each
                 time.sleep(pause)
 
 
@@ -161,27 +185,28 @@ def request(method, path, fields, body=b""):
     return ("\r\n".join(lines) + f"\r\nContent-Length: {len(body)}\r\n\r\n").encode() + body
 
 
-def address_flood(port, stop):
-    flood(port, stop, request("GET", "/healthz", {}))
+def address_flood(about):
+    flood(about, request("GET", "/healthz", {}))
 
 
-def key_flood(port, stop):
-    flood(port, stop, request("GET", "/v1/uploads?limit=100", AUTHORIZED))
+def key_flood(about):
+    fields = {"Authorization": f"Bearer {about.key}"}
+    flood(about, request("GET", "/v1/uploads?limit=100", fields), sources=MANY)
 
 
-def wrong_tokens(port, stop):
+def wrong_tokens(about):
     fields = TUS | {"Authorization": "Bearer slg_" + "x" * 1000, "Upload-Length": "1"}
-    flood(port, stop, request("POST", "/files", fields))
+    flood(about, request("POST", "/files", fields))
 
 
-def huge_json(port, stop):
+def huge_json(about):
     body = b'{"subject":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
-    flood(port, stop, request("POST", "/v1/tus/tokens", JSON, body), each=1)
+    flood(about, request("POST", "/v1/tus/tokens", JSON, body), each=1, weight=20)
 
 
-def many_tokens(port, stop):
+def many_tokens(about):
     body = b'{"subject":"one","maxBytes":1}'
-    flood(port, stop, request("POST", "/v1/tus/tokens", JSON, body))
+    flood(about, request("POST", "/v1/tus/tokens", JSON, body))
 
 
 KINDS = {
@@ -196,54 +221,93 @@ KINDS = {
 }
 
 
+def run(kind, about, is_idle):
+    if is_idle:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    KINDS[kind](about)
+
+
 @contextlib.contextmanager
-def abuse(kind, port):
-    stop = multiprocessing.Event()
-    process = multiprocessing.Process(target=KINDS[kind], args=(port, stop), daemon=True)
+def abuse(kind, about, is_idle):
+    about.stop.clear()
+    process = multiprocessing.Process(target=run, args=(kind, about, is_idle), daemon=True)
     process.start()
     time.sleep(0.5)
     try:
         yield
     finally:
-        stop.set()
+        about.stop.set()
         process.join(5)
         process.kill()
         process.join()
 
 
+def new_key(port):
+    """A key of the abuser's own."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10, source_address=(LEGITIMATE, 0))
+    connection.request("POST", "/v1/keys", json.dumps({"name": "abuse", "scopes": ["read"]}), JSON)
+    answer = connection.getresponse()
+    return json.loads(answer.read())["secret"]
+
+
+def measured(gateway, seconds, about):
+    """Rate and 99th percentile of the clients, the gateway's share of a core, and what the abuse did in a second."""
+    begin, cpu, count = time.monotonic(), gateway.cpu_seconds(), about.count.value
+    rate, tail = measure(gateway.port, seconds)
+    passed = time.monotonic() - begin
+    return rate, tail, (gateway.cpu_seconds() - cpu) / passed, (about.count.value - count) / passed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=4, help="of each measurement; there are six for each kind")
+    parser.add_argument("--seconds", type=float, default=4, help="of each measurement; there are two for each round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", help=f"kinds, separated by commas: {', '.join(KINDS)}")
-    parser.add_argument("--unlimited", action="store_true", help="without limits of addresses and subjects")
+    parser.add_argument("--unlimited", action="store_true", help="without limits of addresses, keys and subjects")
+    parser.add_argument("--shared", action="store_true", help="gateway, clients and abuse on all cores alike")
+    parser.add_argument("--pace", type=int, default=2000, help="requests per second of a flood, at most")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     kinds = options.only.split(",") if options.only else list(KINDS)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else max(soft, 8192), hard))
     settings = {"SLUICE_LIMITS_ADDRESS_EXEMPT": "127.0.0.0/8"} if options.unlimited else LIMITS
+    cores = sorted(os.sched_getaffinity(0))
+    is_apart = len(cores) > 1 and not options.shared
+    prefix = ["taskset", "-c", str(cores[-1])] if is_apart else []
+    if is_apart:
+        os.sched_setaffinity(0, cores[:-1])
     results = {}
     with tempfile.TemporaryDirectory() as folder:
-        gateway = Gateway(Path(folder) / "gateway", "none", settings)
+        gateway = Gateway(Path(folder) / "gateway", "none", settings, prefix)
         try:
-            print(f"{'abuse':18}{'requests/s':>11}{'beside':>9}{'ratio':>7}{'p99 ms':>9}{'beside':>9}{'ratio':>7}")
+            about = Abuse(gateway.port, new_key(gateway.port), options.pace)
+            names = "requests/s", "beside", "ratio", "p99 ms", "beside", "ratio", "CPU", "beside", "abuse"
+            print(f"{'abuse':18}" + "".join(f"{name:>11}" for name in names))
             for kind in kinds:
                 pairs = []
                 for _ in range(options.rounds):
-                    alone = measure(gateway.port, options.seconds)
-                    with abuse(kind, gateway.port):
-                        pairs.append((alone, measure(gateway.port, options.seconds)))
+                    alone = measured(gateway, options.seconds, about)
+                    with abuse(kind, about, is_apart):
+                        pairs.append((alone, measured(gateway, options.seconds, about)))
+                        crowd_of = about.count.value
+                    about.count.value = 0
+                    # What was refused, and what has to end.
                     time.sleep(1)
-                rate, beside, p99, p99_beside = (
-                    statistics.median(pair[side][index] for pair in pairs) for index in (0, 1) for side in (0, 1)
+                alone, beside = (
+                    [statistics.median(pair[side][index] for pair in pairs) for index in range(4)] for side in (0, 1)
                 )
                 rates = statistics.median(pair[1][0] / pair[0][0] for pair in pairs)
                 tails = statistics.median(pair[1][1] / pair[0][1] for pair in pairs)
-                results[kind] = {"rate": rates, "p99": tails}
+                is_flood = kind not in ("slow-heads", "slow-bodies", "many-connections")
+                done = f"{beside[3]:9.0f}/s" if is_flood else f"{crowd_of:7} open"
+                results[kind] = {"rate": rates, "p99": tails, "gateway CPU": [alone[2], beside[2]]}
+                results[kind]["abuse"] = done.strip()
                 print(
-                    f"{kind:18}{rate:11.0f}{beside:9.0f}{rates:7.2f}"
-                    f"{p99 * 1000:9.1f}{p99_beside * 1000:9.1f}{tails:7.2f}",
+                    f"{kind:18}{alone[0]:11.0f}{beside[0]:11.0f}{rates:11.2f}"
+                    f"{alone[1] * 1000:11.1f}{beside[1] * 1000:11.1f}{tails:11.2f}"
+                    f"{alone[2]:11.0%}{beside[2]:11.0%}{done:>12}"
+                    f"  {'ok' if rates >= 0.9 and tails <= 2 else 'short'}",
                     flush=True,
                 )
         finally:

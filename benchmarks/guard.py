@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ import time
 from pathlib import Path
 
 from common import HERE, say
-from guard_requests import ALONE, OPERATIONS, Gateway
+from guard_requests import ALONE, OPERATIONS, Gateway, mints
 from tools import compile_c
 
 RECORDED = HERE / "guard.json"
@@ -33,6 +34,8 @@ ATTEMPTS = 3
 # A batch that CPU is measured over, and how many there are at first and at most.
 BATCH, BATCHES, MOST_BATCHES = 20, 60, 240
 RATIO, WRITES = "cpu ratio", "writes to the log of the state (mean)"
+# What a line of the log may cost, as a part of a mint, and the batches by which it is measured.
+LINE, LINE_BATCH, LINE_BATCHES = 0.05, 500, 40
 # The recorded number times this factor is allowed; for all others, exactly the recorded number.
 BOUNDS = {RATIO: 1.25, WRITES: 1.1}
 
@@ -289,6 +292,31 @@ def measure_cpu(folder, calibration, limits):
         return {name: (value / unit, value / 1000) for name, value in best.items()}
 
 
+def measure_line(folder):
+    """What a line of the log costs, as a part of a mint: the medians of batches that take turns.
+
+    A batch is large, as in a busy gateway: the thread that writes the lines wakes up each tenth of a second.
+    """
+    with contextlib.ExitStack() as stack:
+        servers = {}
+        for kind in ("none", "logged"):
+            gateway = Gateway(folder / f"line-{kind}", kind)
+            stack.callback(gateway.stop)
+            servers[kind] = (gateway, mints(gateway))
+        spent = {kind: [] for kind in servers}
+        # The first batches warm up.
+        for number in range(-3, LINE_BATCHES):
+            for kind, (gateway, requests) in sorted(servers.items(), reverse=number % 2 == 0):
+                clock = (~gateway.pid << 3) | 2
+                before = cpu_at_rest(clock)
+                send(requests, LINE_BATCH)
+                # Until the lines are written.
+                time.sleep(0.15)
+                if number >= 0:
+                    spent[kind].append(time.clock_gettime_ns(clock) - before)
+        return statistics.median(spent["logged"]) / statistics.median(spent["none"]) - 1
+
+
 def calibrate(process):
     """A batch of rounds."""
     process.stdin.write(b"." * BATCH)
@@ -389,13 +417,14 @@ def main():
         library = compile_c("guard_counter.c", folder, "-shared", "-fPIC", "-fno-builtin")
         found = measure_counts(folder, library, {} if options.record else recorded.get("operations", {}))
         measured = {name: {key: value for key, (value, _) in values.items()} for name, values in found.items()}
-        cpu = {}
+        cpu, line = {}, None
         if not options.only_counts:
             limits = {} if options.record else {name: value * BOUNDS[RATIO] for name, value in old.items()}
             # In memory: what a disk costs the kernel depends on the disk, and on what else uses it.
             memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else folder
             with tempfile.TemporaryDirectory(prefix="guard-", dir=memory) as stores:
                 cpu = measure_cpu(Path(stores), compile_c("guard_calibration.c", folder), limits)
+                line = measure_line(Path(stores))
         for operation, values in measured.items():
             # To three digits.
             values[RATIO] = float(f"{cpu[operation][0]:.3g}") if cpu else old.get(operation, 0)
@@ -404,6 +433,8 @@ def main():
         print(f"\n{operation}" + (f": CPU {cpu[operation][1]:.0f} us, ratio {cpu[operation][0]:.2f}" if cpu else ""))
         for name, (value, share) in values.items():
             print(f"  {value:6} {name}" + (f" ({share:.0%} of requests)" if share and share < 1 else ""))
+    if line is not None:
+        print(f"\na line in the log: {line:.1%} of a mint; at most {LINE:.0%} is wanted")
     if options.record:
         record(recorded, measured, environment())
         return

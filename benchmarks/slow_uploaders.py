@@ -45,7 +45,8 @@ PAUSE = 0.2
 class Gateway:
     """A server on a port of its own."""
 
-    def __init__(self, folder, durability, settings=None):
+    def __init__(self, folder, durability, settings=None, prefix=()):
+        """`prefix`: a command that runs the server in its place."""
         folder.mkdir()
         environment = environment_with(
             {
@@ -60,7 +61,8 @@ class Gateway:
             | (settings or {})
         )
         with open(folder / "errors", "wb") as errors:
-            self.process = subprocess.Popen([BINARY, "serve"], env=environment, stdout=subprocess.PIPE, stderr=errors)
+            command = [*prefix, BINARY, "serve"]
+            self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors)
         for line in self.process.stdout:
             if found := re.search(rb"listening on http://127\.0\.0\.1:(\d+)", line):
                 self.port = int(found[1])

@@ -74,25 +74,27 @@ package struct JSONObjectWriter {
         if isPlain {
             bytes.append(contentsOf: text.utf8)
         } else {
-            for byte in text.utf8 { escape(byte) }
+            for byte in text.utf8 { Self.escape(byte) { bytes.append($0) } }
         }
         bytes.append(UInt8(ascii: "\""))
     }
 
-    private static func mustEscape(_ byte: UInt8) -> Bool {
+    /// Whether a byte of a string cannot stand for itself.
+    package static func mustEscape(_ byte: UInt8) -> Bool {
         byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }
 
-    private mutating func escape(_ byte: UInt8) {
+    /// Puts what stands for a byte of a string: at most six bytes.
+    package static func escape(_ byte: UInt8, _ put: (UInt8) -> Void) {
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-            bytes.append(UInt8(ascii: "\\"))
-            bytes.append(byte)
+            put(UInt8(ascii: "\\"))
+            put(byte)
         case 0..<0x20:
-            bytes.append(contentsOf: "\\u00".utf8)
-            bytes.append(UInt8(ascii: "0") + (byte >> 4))
-            bytes.append(byte & 15 < 10 ? UInt8(ascii: "0") + (byte & 15) : UInt8(ascii: "a") + (byte & 15) - 10)
-        default: bytes.append(byte)
+            for one in "\\u00".utf8 { put(one) }
+            put(UInt8(ascii: "0") + (byte >> 4))
+            put(byte & 15 < 10 ? UInt8(ascii: "0") + (byte & 15) : UInt8(ascii: "a") + (byte & 15) - 10)
+        default: put(byte)
         }
     }
 }

@@ -21,6 +21,9 @@ package struct LineLogHandler: LogHandler {
         self.level = level
     }
 
+    /// For lines of JSON that are ready; `nil` if a line has another form, or fields of this logger besides.
+    var sinkOfLines: LogSink? { isJSON && metadata.isEmpty ? sink : nil }
+
     package var logLevel: Logger.Level {
         get { ownLevel ?? level.current }
         set { ownLevel = newValue }

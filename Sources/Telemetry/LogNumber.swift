@@ -6,6 +6,11 @@ package struct LogNumber: CustomStringConvertible, Sendable {
     package let description: String
 }
 
+extension Duration {
+    /// Whole microseconds.
+    var microseconds: Int64 { components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000 }
+}
+
 extension Logger.MetadataValue {
     package static func number(_ value: some FixedWidthInteger) -> Logger.MetadataValue {
         .stringConvertible(LogNumber(description: String(value)))
@@ -13,8 +18,7 @@ extension Logger.MetadataValue {
 
     /// A duration in milliseconds, with three digits behind the point.
     package static func milliseconds(_ duration: Duration) -> Logger.MetadataValue {
-        let (seconds, attoseconds) = duration.components
-        let microseconds = seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+        let microseconds = duration.microseconds
         let fraction = String(microseconds % 1000)
         let text = "\(microseconds / 1000).\(String(repeating: "0", count: 3 - fraction.count))\(fraction)"
         return .stringConvertible(LogNumber(description: text))

@@ -13,6 +13,8 @@ package final class LogSink: @unchecked Sendable {
     package static let room = 4 << 20
     /// How long non-urgent lines are buffered.
     private static let delay = Duration.milliseconds(100)
+    /// As many bytes are written at once, without a delay: memory that the processor's cache still has.
+    private static let batch = 64 << 10
 
     private let descriptor: Int32
     private let room: Int
@@ -20,6 +22,8 @@ package final class LogSink: @unchecked Sendable {
     private let lossLine: @Sendable (UInt64) -> String
     private let condition = MonotonicCondition()
     private var pending: [UInt8] = []
+    /// Memory of what was written, for what follows.
+    private var spare: [UInt8] = []
     private var pendingLines: UInt64 = 0
     /// Lines lost since the last one in `pending`.
     private var unreported: UInt64 = 0
@@ -50,20 +54,26 @@ package final class LogSink: @unchecked Sendable {
 
     /// Takes one line, with or without its line feed, or drops it; never waits.
     package func append(_ line: String, isUrgent: Bool) {
+        var line = line
+        line.withUTF8 { append($0, isUrgent: isUrgent) }
+    }
+
+    /// The same for a line of UTF-8.
+    func append(_ line: UnsafeBufferPointer<UInt8>, isUrgent: Bool) {
         condition.locked {
             if !hasThread { startThread() }
             // Once a line is dropped, so are all others until the backlog is on its way, because the loss is reported
             // in one place.
-            guard unreported == 0, pending.count + line.utf8.count < room else {
+            guard unreported == 0, pending.count + line.count < room else {
                 unreported += 1
                 lost += 1
                 if unreported == 1 { condition.broadcast() }
                 return
             }
-            pending.append(contentsOf: line.utf8)
+            pending.append(contentsOf: line)
             if pending.last != 10 { pending.append(10) }
             pendingLines += 1
-            let isEnough = isUrgent || pending.count > room / 4
+            let isEnough = isUrgent || pending.count > min(room / 4, Self.batch)
             let isNews = pendingLines == 1 || (isEnough && !self.isUrgent)
             if isEnough { self.isUrgent = true }
             if isNews { condition.broadcast() }
@@ -95,7 +105,8 @@ package final class LogSink: @unchecked Sendable {
 
     /// Waits for lines and writes them.
     private func writeNext() {
-        let (bytes, lines, reported): ([UInt8], UInt64, UInt64) = condition.locked {
+        var bytes: [UInt8] = []
+        let (lines, reported): (UInt64, UInt64) = condition.locked {
             while pendingLines == 0, unreported == 0 { condition.wait() }
             let end = MonotonicClock.deadline(after: Self.delay)
             while !isUrgent, unreported == 0 {
@@ -103,12 +114,17 @@ package final class LogSink: @unchecked Sendable {
             }
             isWriting = true
             isUrgent = false
-            defer { (pending, pendingLines, unreported) = ([], 0, 0) }
-            let notice = unreported > 0 ? Array((lossLine(unreported) + "\n").utf8) : []
-            return (pending + notice, pendingLines, unreported)
+            swap(&bytes, &pending)
+            swap(&pending, &spare)
+            defer { (pendingLines, unreported) = (0, 0) }
+            return (pendingLines, unreported)
         }
+        if reported > 0 { bytes.append(contentsOf: (lossLine(reported) + "\n").utf8) }
         let isWritten = write(bytes)
+        // After a burst it is given back.
+        bytes.removeAll(keepingCapacity: bytes.capacity <= 4 * Self.batch)
         condition.locked {
+            swap(&bytes, &spare)
             isWriting = false
             isBroken = !isWritten
             if !isWritten {

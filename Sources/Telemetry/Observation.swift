@@ -1,5 +1,5 @@
+internal import Glibc
 package import HTTPServer
-internal import HTTPWire
 package import Logging
 package import MetricsKit
 internal import RESTKit
@@ -13,6 +13,8 @@ package struct Observation: ServerObserver, UploadObserver {
     private let requests: RequestMetrics
     private let uploads: UploadMetrics
     private let logger: Logger
+    /// Where lines of requests go as bytes; `nil` if they have another form than JSON.
+    private let lines: LogSink?
     /// Limited, because clients can cause any number of these.
     private let handshakes = LogBrake()
     private let accepts = LogBrake()
@@ -21,6 +23,7 @@ package struct Observation: ServerObserver, UploadObserver {
         requests = RequestMetrics(metrics)
         uploads = UploadMetrics(metrics)
         self.logger = logger
+        lines = (logger.handler as? LineLogHandler)?.sinkOfLines
     }
 
     package func handshakeFailed(_ failure: HandshakeFailure) {
@@ -52,28 +55,15 @@ package struct Observation: ServerObserver, UploadObserver {
         requests.requestFinished(summary)
         summary.endSpan()
         guard logger.logLevel <= .info else { return }
-        var metadata: Logger.Metadata = [
-            "request": "\(summary.id)",
-            "status": .number(summary.status.code),
-            "peer": "\(summary.peerAddress)",
-            "ms": .milliseconds(summary.duration),
-            "in": .number(summary.bytesReceived),
-            "out": .number(summary.bytesSent),
-        ]
-        if let client = summary.trace.clientAddress { metadata["client"] = "\(client)" }
-        if let method = summary.method { metadata["method"] = "\(method)" }
-        // The template, never the path: a path may hold the credential of an upload.
-        if let route = summary.trace.route { metadata["route"] = "\(route)" }
-        if let dialect = summary.trace.dialect { metadata["dialect"] = .string(dialect.rawValue) }
-        if let id = summary.trace.uploadID ?? summary.trace.scope?.uploadID { metadata["upload"] = "\(id)" }
-        if let id = summary.trace.mediaID { metadata["media"] = .string(id) }
-        if let key = summary.trace.note?.key { metadata["key"] = "\(key)" }
-        if let subject = summary.trace.note?.subject { metadata["subject"] = "\(subject)" }
-        if let code = summary.trace.errorCode { metadata["code"] = "\(code)" }
-        if let scope = summary.trace.scope { metadata["trace_id"] = "\(scope.context.traceID)" }
-        if let refusal = summary.refusal { metadata["refusal"] = "\(refusal)" }
-        if summary.isBroken { metadata["broken"] = "true" }
-        logger.info("request", metadata: metadata)
+        if let lines {
+            var time = timespec()
+            clock_gettime(CLOCK_REALTIME, &time)
+            JSONLine.withBytes(of: summary, at: time) { lines.append($0, isUrgent: false) }
+        } else {
+            var fields = MetadataFields()
+            summary.describe(to: &fields)
+            logger.info("\(RequestSummary.message)", metadata: fields.metadata)
+        }
     }
 
     package func observe(_ event: UploadEvent) {
