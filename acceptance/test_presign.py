@@ -595,8 +595,7 @@ def test_users_do_not_reach_each_other(gateway, api, uppy):
 
 def test_tokens_limit_what_uppy_sends(gateway, api, uppy):
     companion_problem(uppy.post("/s3/multipart", {"filename": "a", "type": "text/html"}), 415, "content_type_refused")
-    form = uppy.get("/s3/params?filename=a&type=text/html").json()
-    assert error(post(form, b"1"))[1] == "ContentTypeRefused"
+    companion_problem(uppy.get("/s3/params?filename=a&type=text/html"), 415, "content_type_refused")
     terms = {"subject": "user-42", "objects": True, "maxBytes": 3, "expiresIn": 60}
     limited = API(gateway.url, api.post("/v1/tus/tokens", terms).json()["token"])
     form = limited.get("/s3/params?filename=a&type=text/html").json()
@@ -608,6 +607,16 @@ def test_tokens_limit_what_uppy_sends(gateway, api, uppy):
     assert post(form, b"123").status_code == 201
     assert error(post(form, b"123")) == (403, "AccessDenied")
     companion_problem(once.post("/s3/multipart", {"filename": "a", "type": "a/b"}), 403, "grant_used")
+
+
+def test_quotas_are_checked_before_uppy_sends_anything(gateway, api):
+    token = api.post("/v1/tus/tokens", {"subject": "full", "objects": True}).json()["token"]
+    page = API(gateway.url, token)
+    assert page.get("/s3/params?filename=a.mp4&type=video/mp4").status_code == 200
+    api.request("PUT", "/v1/quota/subjects/full", json={"extensions": ["mov"], "periodUploads": 0})
+    for type in ("video/mp4", ""):
+        companion_problem(page.get(f"/s3/params?filename=a.mp4&type={type}"), 415, "content_type_refused")
+    companion_problem(page.get("/s3/params?filename=a.mov&type=video/mp4"), 429, "quota_exceeded")
 
 
 def test_callers_that_cannot_use_uppy(gateway, api):

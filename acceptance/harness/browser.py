@@ -21,13 +21,14 @@ def command(profile):
 
 
 def dump(url, profile):
-    """Opens a page and waits until its scripts have ended."""
-    subprocess.run(
+    """Opens a page, waits until its scripts have ended, and returns what it shows then, as HTML."""
+    return subprocess.run(
         [*command(profile), "--virtual-time-budget=5000", "--dump-dom", url],
         capture_output=True,
         timeout=120,
         check=True,
-    )
+        text=True,
+    ).stdout
 
 
 class SiteHandler(BaseHTTPRequestHandler):

@@ -16,7 +16,8 @@ internal import UploadModel
 /// `upload`, in `headers`, and gets URLs for the object endpoint: one form, or the parts of a multipart upload. Keys
 /// are generated here, a new one each time, prefixed with the app user's name.
 struct CompanionAPI: Sendable {
-    let uploads: MultipartUploads
+    let uploads: UploadService
+    let multipart: MultipartUploads
     let issuer: CredentialIssuer
     let access: Access
     let mintedURLs: Counter
@@ -33,7 +34,7 @@ struct CompanionAPI: Sendable {
 
     var routes: [Route] {
         [
-            route(.get, "/s3/params") { call throws(Problem) in try form(call) },
+            route(.get, "/s3/params") { call throws(Problem) in try await form(call) },
             route(.get, "/s3/sts") { call throws(Problem) in try credentials(call) },
             route(.post, "/s3/multipart") { call throws(Problem) in try await begin(call) },
             route(.get, "/s3/multipart/{uploadId}") { call throws(Problem) in try await parts(call) },
@@ -107,22 +108,28 @@ struct CompanionAPI: Sendable {
     }
 
     /// Parameters for an upload by one form.
-    private func form(_ call: Call) throws(Problem) -> Response {
+    private func form(_ call: Call) async throws(Problem) -> Response {
         let file = CompanionFile(
             filename: call.query["filename"],
             type: call.query["type"],
             metadata: call.query.metadata
         )
         let presigner = presigner(for: call)
-        let keys = ObjectGrant.Keys.only(try key(of: file, for: call))
-        let headers = try file.headers()
+        let name = ObjectName(bucket: call.bucket, key: try key(of: file, for: call))
+        let fields = try file.headers()
+        let headers = headers(of: file, fields)
+        // Uppy shows the reason of a refusal here, but not of one by the object endpoint after the file was sent.
+        try await access.core { () async throws(UploadError) in
+            let new = headers.upload(name, headers.attributes(), for: .aws)
+            try await uploads.checkAdmission(of: new, under: call.grant)
+        }
         let form: PresignedForm
         do throws(GrantTooLong) {
             form = try presigner.form(
                 call.bucket,
-                keys,
+                .only(name.key),
                 contentType: file.contentType,
-                fields: [SigningField("success_action_status", "201")] + headers,
+                fields: [SigningField("success_action_status", "201")] + fields,
                 under: call.grant,
                 at: call.now
             )
@@ -150,13 +157,9 @@ struct CompanionAPI: Sendable {
     private func begin(_ call: Call) async throws(Problem) -> Response {
         let file = try await CompanionFile(readingFrom: call.request, limit: bodyLimit)
         let name = ObjectName(bucket: call.bucket, key: try key(of: file, for: call))
-        let kept = try file.headers()
-        let headers = S3ObjectHeaders(
-            contentType: file.contentType,
-            headers: kept.reduce(into: [:]) { $0[$1.name] = $1.value }
-        )
+        let headers = headers(of: file, try file.headers())
         let upload = try await access.core { () async throws(UploadError) -> Upload in
-            try await uploads.begin(name, headers, under: call.grant)
+            try await multipart.begin(name, headers, under: call.grant)
         }
         return response(UploadView(key: name.key, uploadId: upload.id.text, bucket: name.bucket), upload)
     }
@@ -168,7 +171,7 @@ struct CompanionAPI: Sendable {
         }
         let name = ObjectName(bucket: call.bucket, key: key)
         return try await access.core { () async throws(UploadError) -> (Upload, ObjectName) in
-            let upload = try await uploads.find(call.path["uploadId"], of: name, isOpen: isOpen)
+            let upload = try await multipart.find(call.path["uploadId"], of: name, isOpen: isOpen)
             guard upload.subject.isSameSubject(as: call.grant.subject), upload.issuer == call.grant.issuer else {
                 throw UploadError(.notFound, "There is no multipart upload with this id for this key.")
             }
@@ -191,7 +194,7 @@ struct CompanionAPI: Sendable {
     private func parts(_ call: Call) async throws(Problem) -> Response {
         let (upload, _) = try await upload(call)
         let (_, parts) = try await access.core { () async throws(UploadError) -> (Upload, [PartRecord]) in
-            try await uploads.parts.parts(of: upload.id, after: 0, limit: PartRecord.numbers.upperBound)
+            try await multipart.parts.parts(of: upload.id, after: 0, limit: PartRecord.numbers.upperBound)
         }
         let views = parts.map { PartView(number: $0.number, entityTag: "\"\($0.entityTag)\"", size: $0.size) }
         return response(views, upload)
@@ -242,7 +245,7 @@ struct CompanionAPI: Sendable {
         // A repeated request may find the result already there.
         let (upload, name) = try await upload(call, isOpen: false)
         let object = try await access.core { () async throws(UploadError) -> Upload in
-            try await uploads.complete(upload, of: named)
+            try await multipart.complete(upload, of: named)
         }
         let path = SigningRequest.path(of: "/\(name.bucket)/\(name.key)")
         return response(ObjectView(location: call.origin + path, key: name.key, bucket: name.bucket), object)
@@ -252,7 +255,7 @@ struct CompanionAPI: Sendable {
 
     private func abort(_ call: Call) async throws(Problem) -> Response {
         let (upload, _) = try await upload(call)
-        try await access.core { () async throws(UploadError) in try await uploads.abort(upload) }
+        try await access.core { () async throws(UploadError) in try await multipart.abort(upload) }
         return response(NothingView(), upload)
     }
 
@@ -295,6 +298,13 @@ struct CompanionAPI: Sendable {
 
     private func key(of file: CompanionFile, for call: Call) throws(Problem) -> String {
         try file.key(for: call.grant.subject, id: UploadID.generate(at: call.now).text)
+    }
+
+    private func headers(of file: CompanionFile, _ fields: [SigningField]) -> S3ObjectHeaders {
+        S3ObjectHeaders(
+            contentType: file.contentType,
+            headers: fields.reduce(into: [:]) { $0[$1.name] = $1.value }
+        )
     }
 
     private func response(_ view: some Encodable, _ upload: Upload? = nil) -> Response {

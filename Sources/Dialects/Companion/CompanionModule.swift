@@ -15,7 +15,8 @@ package struct CompanionModule: GatewayModule {
     package init(_ context: GatewayContext) {
         routes =
             CompanionAPI(
-                uploads: MultipartUploads(uploads: context.services.uploads, parts: context.services.parts),
+                uploads: context.services.uploads,
+                multipart: MultipartUploads(uploads: context.services.uploads, parts: context.services.parts),
                 issuer: context.issuer,
                 access: context.access,
                 mintedURLs: context.metrics.mintCounter("presigned_url"),

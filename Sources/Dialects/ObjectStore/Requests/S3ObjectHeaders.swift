@@ -1,7 +1,7 @@
 internal import Bytes
 internal import HTTPWire
-internal import Signing
-internal import UploadCore
+package import Signing
+package import UploadCore
 package import UploadModel
 
 /// What a request declares about an object it creates, besides its bytes: PutObject, CopyObject, CreateMultipartUpload.
@@ -87,7 +87,7 @@ package struct S3ObjectHeaders: Sendable, Equatable {
 
 extension S3ObjectHeaders {
     /// The upload that becomes the object with this name.
-    func upload(
+    package func upload(
         _ name: ObjectName,
         _ attributes: ObjectAttributes,
         length: Int64? = nil,
