@@ -1,9 +1,12 @@
 """API keys: scopes, expiry, revocation."""
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 
+from harness import faults
 from harness.api import problem, tus_error
 from harness.server import run
 from harness.wire import until
@@ -107,3 +110,15 @@ def test_an_upload_token_is_not_an_api_key(api):
     for path in ("/v1/uploads", "/metrics"):
         problem(api.get(path, key=token), 403, "forbidden")
     problem(api.post("/v1/tus/tokens", {"subject": "u"}, key=token), 403, "forbidden")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["keys", "list"], ["keys", "revoke", "key_0"], ["keys", "--help"], ["keys", "list", "-x"]]
+)
+def test_commands_end_without_destructors(server, tmp_path, arguments):
+    """Threads may still use what the destructors of OpenSSL and libpq destroy; a command once died of it."""
+    library = faults.compiled(tmp_path, Path(faults.__file__).with_name("destructors.c"))
+    environment = server.environment | {"LD_PRELOAD": os.fspath(library)}
+    done = run(*arguments, environment=environment, check=False)
+    assert done.stdout or done.stderr
+    assert "destructors" not in done.stderr

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Gateway
+import Glibc
 import Telemetry
 
 @main
@@ -7,7 +8,8 @@ enum Program {
     static func main() async {
         do {
             guard !CommandLine.arguments.dropFirst().elementsEqual(["health"]) else {
-                return try Health.runWithoutArguments()
+                try Health.runWithoutArguments()
+                leave(EXIT_SUCCESS)
             }
             var command = try await Sluice.asyncParseAsRoot()
             if var command = command as? any AsyncParsableCommand {
@@ -15,18 +17,24 @@ enum Program {
             } else {
                 try command.run()
             }
+            leave(EXIT_SUCCESS)
         } catch {
-            exit(with: error)
+            let code = Sluice.exitCode(for: error)
+            let message = Sluice.fullMessage(for: error)
+            switch (message.isEmpty, code.isSuccess) {
+            case (true, _): break
+            case (false, true): print(message)
+            // It can have texts of a server in it.
+            case (false, false): Console.complain(message)
+            }
+            leave(code.rawValue)
         }
     }
 
-    /// As `Sluice.exit(withError:)`, but a message can have texts of a server in it.
-    private static func exit(with error: any Error) -> Never {
-        let code = Sluice.exitCode(for: error)
-        guard !code.isSuccess else { Sluice.exit(withError: error) }
-        let message = Sluice.fullMessage(for: error)
-        if !message.isEmpty { Console.complain(message) }
-        Sluice.exit(withError: code)
+    /// Ends the process without the destructors of libraries: threads of the state may still use what these destroy.
+    private static func leave(_ status: Int32) -> Never {
+        fflush(nil)
+        _exit(status)
     }
 }
 
