@@ -1,5 +1,6 @@
 """TLS: versions, ALPN, uploads, and peers that do not use it."""
 
+import json
 import os
 import re
 import shutil
@@ -387,6 +388,32 @@ def test_a_renewed_certificate_needs_no_restart(make_server, tmp_path, how):
         text = API(server.url, server.admin_key, verify=str(new.path)).get("/metrics").text
         expiry = float(re.search(r"^sluice_tls_certificate_expiry_time_seconds (\S+)$", text, re.M)[1])
         assert 0 < expiry - time.time() < 3 * 86400
+
+
+@pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+def test_a_certificate_that_ends_soon_is_in_the_log(make_server, tmp_path):
+    """At the start, and again after a renewal that did not help; not if there is time."""
+    for name in ("used", "short", "long"):
+        (tmp_path / name).mkdir()
+    used, short, long = (
+        Certificate(tmp_path / name, days=days) for name, days in [("used", 13), ("short", 2), ("long", 15)]
+    )
+    ends = []
+    with make_server(environment=used.settings) as server:
+        for made in (used, short, long):
+            if made is not used:
+                for source, target in ((made.key_path, used.key_path), (made.path, used.path)):
+                    shutil.copy(source, target)
+                server.process.send_signal(signal.SIGHUP)
+            wanted = ssl.PEM_cert_to_DER_cert(made.path.read_text())
+            until(lambda wanted=wanted: ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(server.address)) == wanted)
+            lines = [json.loads(line) for line in server.whole_log().splitlines() if line.startswith("{")]
+            found = [line for line in lines if line["message"] == "the certificate expires soon: renew it"]
+            assert {line["level"] for line in found} == {"warning"}
+            # The file watch may say it once more.
+            ends.append(sorted({line["expires"] for line in found}))
+    assert [len(found) for found in ends] == [1, 2, 2]
+    assert ends[1][0] < ends[0][0]
 
 
 class Handshakes(threading.Thread):

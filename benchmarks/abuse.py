@@ -31,7 +31,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from slow_uploaders import AUTHORIZED, KEY, TUS, Gateway
+from slow_uploaders import AUTHORIZED, TUS, Gateway
 
 LEGITIMATE, ABUSIVE = "127.0.0.2", "127.0.0.3"
 MANY = [f"127.0.1.{number}" for number in range(1, 251)]
@@ -39,15 +39,15 @@ CLIENTS = 4
 # Pause of each legitimate client between its rounds, in seconds.
 THINK = 0.05
 BODY = os.urandom(64 * 1024)
-JSON = AUTHORIZED | {"Content-Type": "application/json"}
+JSON = {"Content-Type": "application/json"}
 LIMITS = {
     "SLUICE_LIMITS_ADDRESS_EXEMPT": "",
     "SLUICE_LIMITS_ADDRESS_REQUESTS_PER_SECOND": "500",
     "SLUICE_LIMITS_ADDRESS_BURST": "1000",
     "SLUICE_LIMITS_ADDRESS_CONNECTIONS": "200",
     "SLUICE_LIMITS_ADDRESS_UPLOADS": "100",
-    "SLUICE_LIMITS_KEY_REQUESTS_PER_SECOND": "500",
-    "SLUICE_LIMITS_KEY_BURST": "1000",
+    "SLUICE_LIMITS_KEY_REQUESTS_PER_SECOND": "200",
+    "SLUICE_LIMITS_KEY_BURST": "400",
     "SLUICE_LIMITS_SUBJECT_REQUESTS_PER_SECOND": "100",
     "SLUICE_LIMITS_SUBJECT_BURST": "100",
     "SLUICE_TIMEOUTS_HEAD": "2s",
@@ -114,6 +114,10 @@ class Abuse:
         # Connections of a crowd now, or requests of a flood so far.
         self.count = multiprocessing.Value("q", 0)
 
+    @property
+    def authorized(self):
+        return {"Authorization": f"Bearer {self.key}"}
+
 
 def crowd(about, count, first, drip, pause=0.2):
     """Keeps connections open, and sends a byte on each now and then."""
@@ -155,7 +159,7 @@ def slow_heads(about):
 
 def slow_bodies(about):
     head = (
-        f"PUT /v1/media/f HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\nContent-Type: text/plain\r\n"
+        f"PUT /v1/media/f HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {about.key}\r\nContent-Type: text/plain\r\n"
         "Content-Length: 1000000\r\n\r\n"
     )
     crowd(about, 1000, head.encode(), b"x")
@@ -190,8 +194,7 @@ def address_flood(about):
 
 
 def key_flood(about):
-    fields = {"Authorization": f"Bearer {about.key}"}
-    flood(about, request("GET", "/v1/uploads?limit=100", fields), sources=MANY)
+    flood(about, request("GET", "/v1/uploads?limit=100", about.authorized), sources=MANY)
 
 
 def wrong_tokens(about):
@@ -201,12 +204,12 @@ def wrong_tokens(about):
 
 def huge_json(about):
     body = b'{"subject":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
-    flood(about, request("POST", "/v1/tus/tokens", JSON, body), each=1, weight=20)
+    flood(about, request("POST", "/v1/tus/tokens", about.authorized | JSON, body), each=1, weight=20)
 
 
 def many_tokens(about):
     body = b'{"subject":"one","maxBytes":1}'
-    flood(about, request("POST", "/v1/tus/tokens", JSON, body))
+    flood(about, request("POST", "/v1/tus/tokens", about.authorized | JSON, body))
 
 
 KINDS = {
@@ -245,7 +248,8 @@ def abuse(kind, about, is_idle):
 def new_key(port):
     """A key of the abuser's own."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10, source_address=(LEGITIMATE, 0))
-    connection.request("POST", "/v1/keys", json.dumps({"name": "abuse", "scopes": ["read"]}), JSON)
+    body = {"name": "abuse", "scopes": ["read", "mint", "upload"]}
+    connection.request("POST", "/v1/keys", json.dumps(body), AUTHORIZED | JSON)
     answer = connection.getresponse()
     return json.loads(answer.read())["secret"]
 

@@ -19,6 +19,8 @@ struct CertificateWatch: Service {
     /// Trapped before the services start, so that no SIGHUP after the message that the gateway is ready is lost.
     private let hangUps: UnixSignalsSequence
     private static let interval = Duration.seconds(5)
+    /// Between two warnings of one certificate.
+    private static let warningInterval = Duration.seconds(86400)
 
     init(
         _ tls: TLSContext?,
@@ -58,7 +60,12 @@ struct CertificateWatch: Service {
     private func watchFiles() async {
         guard let tls else { return }
         var known = Self.marks(of: tls.paths)
+        var nextWarning = MonotonicClock.deadline(after: Self.warningInterval)
         while (try? await Task.sleep(for: Self.interval)) != nil {
+            if MonotonicClock.now >= nextWarning {
+                nextWarning = MonotonicClock.deadline(after: Self.warningInterval)
+                warnOfEnd()
+            }
             let current = Self.marks(of: tls.paths)
             guard current != known else { continue }
             // While one of both is not replaced yet, they do not belong together: the next look tries again.
@@ -85,6 +92,18 @@ struct CertificateWatch: Service {
 
     private func measure() {
         if let end = tls?.expiresAt { expiry?.set(Double(end)) }
+        warnOfEnd()
+    }
+
+    /// A certificate of an authority that speaks ACME is renewed here; the log says if that fails.
+    private func warnOfEnd() {
+        guard let tls, !tls.isRenewedHere, let end = tls.expiresAt else { return }
+        let date = Date(timeIntervalSince1970: Double(end))
+        guard date.timeIntervalSinceNow < Double(TLSContext.lateRenewal) else { return }
+        logger.warning(
+            date.timeIntervalSinceNow > 0 ? "the certificate expires soon: renew it" : "the certificate has expired",
+            metadata: ["expires": "\(date.formatted(.iso8601))"]
+        )
     }
 
     /// What changes with the content of files.

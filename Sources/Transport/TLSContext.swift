@@ -74,6 +74,12 @@ package final class TLSContext: Sendable {
             + [sources.clientAuthorities].compactMap { $0 }
     }
 
+    /// Seconds before the end of a certificate from which on its renewal is late; Let's Encrypt's are renewed a month before.
+    package static let lateRenewal: Int64 = 14 * 86400
+
+    /// Whether a certificate is renewed by this process.
+    package var isRenewedHere: Bool { sources.kept != nil }
+
     /// For handshakes of authorities; `nil` if none are answered.
     package var challenges: TLSChallenges? { sources.challenges }
 

@@ -37,7 +37,9 @@ extension Doctor {
         let left = Double(end) - Date().timeIntervalSince1970
         let day = Date(timeIntervalSince1970: Double(end)).formatted(.iso8601)
         if left <= 0 { return .failed(check, "\(files.certificate) expired at \(day): renew it") }
-        if left < Self.renewal { return .warning(check, "\(files.certificate) expires at \(day): renew it") }
+        if left < Double(TLSContext.lateRenewal) {
+            return .warning(check, "\(files.certificate) expires at \(day): renew it")
+        }
         return .ok(check, "\(files.certificate) belongs to its key, and expires at \(day)")
     }
 
@@ -47,7 +49,4 @@ extension Doctor {
         if let problem = await ACMEProbe.problem(settings) { return [.failed(check, problem)] }
         return [.ok(check, "the certificate authority at \(settings.acme.directory) answers")]
     }
-
-    /// Certificates of Let's Encrypt are renewed a month before their end.
-    private static let renewal: TimeInterval = 14 * 86400
 }
