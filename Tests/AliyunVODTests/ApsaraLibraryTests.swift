@@ -731,7 +731,7 @@ struct ApsaraLibraryTests {
     @Test("the look at open media, which may use what a full disk keeps for deletions, records content without it")
     func contentIsNoDeletion() async throws {
         let bench = try ApsaraBench()
-        let media = try await bench.begin()
+        let media = try await bench.begin { $0.subject = "dora" }
         try await bench.put(of: media)
         let wereFreeing = Mutex<[Bool]>([])
         bench.state.plan.before(.applyChanges) { wereFreeing.withLock { $0.append(FreeingWork.isRunning) } }
