@@ -47,7 +47,7 @@ LIMITS = {
     "SLUICE_LIMITS_ADDRESS_CONNECTIONS": "200",
     "SLUICE_LIMITS_ADDRESS_UPLOADS": "100",
     "SLUICE_LIMITS_KEY_REQUESTS_PER_SECOND": "200",
-    "SLUICE_LIMITS_KEY_BURST": "400",
+    "SLUICE_LIMITS_KEY_BURST": "200",
     "SLUICE_LIMITS_SUBJECT_REQUESTS_PER_SECOND": "100",
     "SLUICE_LIMITS_SUBJECT_BURST": "100",
     "SLUICE_TIMEOUTS_HEAD": "2s",
@@ -194,7 +194,7 @@ def address_flood(about):
 
 
 def key_flood(about):
-    flood(about, request("GET", "/v1/uploads?limit=100", about.authorized), sources=MANY)
+    flood(about, request("GET", "/v1/uploads?limit=20", about.authorized), sources=MANY)
 
 
 def wrong_tokens(about):
