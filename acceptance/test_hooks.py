@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import quote
 
 import pytest
 import requests
@@ -148,6 +149,36 @@ def test_hooks_contain_no_links_of_vimeo_and_no_presigned_urls(hooked, receiver)
         assert path_of(one).rsplit(".", 1)[1] not in text
         assert path_of(one).rsplit(".", 1)[0] in text
     assert ticket["complete_uri"].rsplit("signature=", 1)[1] not in text and "secret-1" not in text
+
+
+def test_hooks_contain_no_credentials_in_whatever_field_they_come(hooked, receiver):
+    """Proxies add the URL before a rewrite; pages have upload URLs in their own."""
+    _, api = hooked()
+    url, terminated = api.created(3), api.created(3)
+    quoted = quote(url, safe="")
+    fields = {
+        "X-Original-URI": path_of(url) + "?X-Amz-Signature=secret-1",
+        "X-Forwarded-Uri": url,
+        "X-Page": f"https://a.example/?upload={quoted}&next={quote(quoted, safe='')}",
+        "Link": f"<{url}>; rel=x",
+        "Referer": f"https://user:secret-2@a.example/?upload={quoted}#token=secret-3",
+        "X-Auth-Token": api.key,
+        "X-Amz-Security-Token": "secret-4",
+    }
+    api.created(3, headers=fields)
+    for form in (";x", "#f", "%20", "."):
+        api.created(3, headers={"Referer": url + form})
+    answer = api.request("DELETE", f"{terminated}?a={quote(path_of(terminated), safe='')}", headers=TUS, key=None)
+    assert answer.status_code == 204
+    receiver.wait("post-create", 7)
+    receiver.wait("post-terminate", upload=upload_id(terminated))
+    text = repr([(one.payload, one.fields) for one in receiver.calls])
+    for one in (url, terminated):
+        assert path_of(one).rsplit(".", 1)[1] not in text
+    assert api.key not in text and "secret-" not in text
+    (call,) = [one for one in receiver.of("pre-create") if "X-Page" in one.request["Header"]]
+    assert call.request["Header"]["X-Original-Uri"] == [f"/files/{upload_id(url)}?X-Amz-Signature="]
+    assert call.request["Header"]["Referer"][0].startswith("https://a.example/?upload=http")
 
 
 def test_configured_fields_are_forwarded_to_blocking_hooks(hooked, receiver):
@@ -429,12 +460,13 @@ def test_progress_is_reported_while_bytes_arrive(hooked, receiver):
 # Failures
 
 
-@pytest.mark.parametrize(
-    "reply", [500, 404, {"HTTPResponse": {"StatusCode": 99}}, {"ChangeFileInfo": {"ID": "/x"}}, {"RejectUpload": 7}]
-)
-def test_a_hook_that_fails_refuses_or_allows(hooked, receiver, reply):
+UNUSABLE = [{"HTTPResponse": {"StatusCode": 99}}, {"ChangeFileInfo": {"ID": "/x"}}, {"RejectUpload": 7}]
+
+
+@pytest.mark.parametrize("reply", [500, 404, *UNUSABLE])
+def test_a_hook_that_fails_refuses(hooked, receiver, reply):
     receiver.reply = reply
-    server, api = hooked(EVENTS="pre-create, pre-finish, pre-terminate", TIMEOUT="500ms")
+    _, api = hooked(EVENTS="pre-create, pre-finish, pre-terminate", TIMEOUT="500ms")
     assert tus_error(api.create(3), 503) == "ERR_UNAVAILABLE"
     assert api.get("/v1/uploads").json()["uploads"] == []
     receiver.reply = {}
@@ -449,21 +481,82 @@ def test_a_hook_that_fails_refuses_or_allows(hooked, receiver, reply):
         receiver.reply = {}
         assert api.offset(url) == 3
         assert api.upload(upload_id(url))["state"] == "completed"
-    server.stop()
-    server.environment["SLUICE_HOOKS_ON_FAILURE"] = "allow"
-    server.start()
+
+
+@pytest.mark.parametrize("reply", [500, 503, None])
+def test_an_outage_of_the_app_allows_if_the_settings_say_so(hooked, receiver, reply):
+    events = {"EVENTS": "pre-create, pre-finish, pre-terminate", "TIMEOUT": "500ms", "ON_FAILURE": "allow"}
+    if reply is None:
+        events["URL"] = f"http://127.0.0.1:{free_port()}/"
     receiver.reply = reply
-    api = API(server.url, server.admin_key)
+    _, api = hooked(**events)
     assert api.download_hash(api.uploaded(b"abc"))[1] == 3
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 406, 413, 414, 415, 422, 431])
-def test_a_payload_that_the_receiver_does_not_take_allows_nothing(hooked, receiver, status):
-    """A client can bring that about."""
-    receiver.reply = status
+@pytest.mark.parametrize("reply", [302, 400, 401, 403, 404, 406, 408, 413, 414, 415, 422, 429, 431, *UNUSABLE])
+def test_an_answer_that_is_no_approval_allows_nothing(hooked, receiver, reply):
+    """A client can bring most of them about, and a wrong URL must not allow everything."""
+    receiver.reply = reply
     _, api = hooked(EVENTS="pre-create, pre-finish", TIMEOUT="500ms", ON_FAILURE="allow")
-    assert tus_error(api.create(3), 503) == "ERR_UNAVAILABLE"
+    answer = api.create(3)
+    assert tus_error(answer, 503) == "ERR_UNAVAILABLE" and int(answer.headers["Retry-After"]) > 0
     assert api.get("/v1/uploads").json()["uploads"] == []
+
+
+def test_a_rejection_counts_whatever_else_is_wrong_with_the_response(hooked, receiver):
+    """As an ID that the app makes of a file name that the client chose."""
+    _, api = hooked(EVENTS="pre-create, pre-terminate", TIMEOUT="500ms", ON_FAILURE="allow")
+    url = api.created(3)
+    receiver.reply = lambda call: {
+        "RejectUpload": True,
+        "ChangeFileInfo": {"ID": "u/" + call.upload["MetaData"].get("filename", "")},
+        "HTTPResponse": {"StatusCode": 402, "Body": "no"},
+    }
+    answer = api.create(3, metadata={"filename": "my film.mp4"})
+    assert (answer.status_code, answer.text) == (402, "no")
+    for response in ({"StatusCode": 1000}, {"StatusCode": 400, "Header": {"X-Limit": 5}}):
+        receiver.reply = {"RejectUpload": True, "RejectTermination": True, "HTTPResponse": response}
+        assert tus_error(api.create(3), 400) == "ERR_REJECTED"
+        assert api.terminate(url).status_code == 400
+    # More than 64 KiB cannot be read, and is no outage.
+    receiver.reply = {"RejectUpload": True, "HTTPResponse": {"StatusCode": 400, "Body": "x" * 70_000}}
+    assert tus_error(api.create(3), 503) == "ERR_UNAVAILABLE"
+
+
+def test_a_client_does_not_get_past_the_app_by_padding(make_server):
+    """A receiver that closes the connection on what is too large for it."""
+    sizes = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            size = int(self.headers["Content-Length"])
+            self.rfile.read(size)
+            sizes.append(size)
+            if size < 20_000:
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b'{"RejectUpload": true}')
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as app:
+        threading.Thread(target=app.serve_forever, args=(0.05,), daemon=True).start()
+        hooks = {"URL": f"http://127.0.0.1:{app.server_port}", "EVENTS": "pre-create", "TIMEOUT": "500ms"}
+        hooks |= {"ON_FAILURE": "allow", "FORWARD_HEADERS": "X-Tenant"}
+        with make_server(environment={f"SLUICE_HOOKS_{name}": value for name, value in hooks.items()}) as server:
+            api = API(server.url, server.admin_key)
+            assert api.create(3).status_code == 400
+            assert tus_error(api.create(3, metadata={"a": "\x01" * 6000}), 503) == "ERR_UNAVAILABLE"
+            assert sizes[-1] > 36_000
+            assert tus_error(api.create(3, headers={"X-Tenant": "t" * 20_000}), 503) == "ERR_UNAVAILABLE"
+            # Neither URI nor header fields are larger for having to be escaped.
+            padding = [(f"X-Pad-{number}", "\\" * 3900) for number in range(4)]
+            fields = [*TUS.items(), ("Authorization", f"Bearer {server.admin_key}"), ("Upload-Length", 3), *padding]
+            with Wire(server.address) as wire:
+                answer = wire.exchange("POST", "/files?" + "\\" * 20_000, fields)
+            assert (answer.status, sizes[-1] < 8000) == (400, True)
+        app.shutdown()
 
 
 def test_hooks_have_fields_of_limited_size(hooked, receiver):

@@ -662,6 +662,12 @@ def test_sign_ins_are_in_the_audit_log(make_gateway, provider):
     assert answer.status_code == 200
     (line,) = audited(gateway, action="user.admit", client="192.0.2.9")
     assert line["request"] == answer.headers["X-Request-ID"] and line["dialect"] == "management"
+    # Its parser takes more spaces than one.
+    for number, path in enumerate(("/v1/uploads", "/me")):
+        token = provider.token(sub=f"spaced-{number}")
+        fields = {"Authorization": "Bearer" + " " * (number + 2) + token}
+        assert requests.get(gateway.url + path, headers=fields, timeout=30).status_code == 200
+        assert audited(gateway, action="user.admit", subject=f"spaced-{number}")
     text = gateway.whole_log()
     assert app.key not in text and app.key.split(".")[2] not in text
 

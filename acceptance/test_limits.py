@@ -28,6 +28,15 @@ from harness.wire import Closed, Wire, head, until
 COUNTED = {"SLUICE_LIMITS_ADDRESS_EXEMPT": ""}
 SLOW = COUNTED | {"SLUICE_LIMITS_ADDRESS_REQUESTS_PER_SECOND": "1", "SLUICE_LIMITS_ADDRESS_BURST": "3"}
 FORWARDED = "X-Forwarded-For"
+# Nobody is nobody's client.
+NAMELESS = [
+    ("Forwarded", 'for="'),
+    ("Forwarded", "for=_hidden"),
+    ("Forwarded", "proto=https"),
+    (FORWARDED, "unknown"),
+    (FORWARDED, "fe80::1%eth0"),
+    (FORWARDED, ""),
+]
 
 
 class From(Wire):
@@ -86,10 +95,24 @@ def test_a_client_behind_a_proxy_does_not_choose_its_address(make_server):
         said = [f'for=198.51.100.{number};x="' for number in range(30)]
         assert counted([[("Forwarded", f"{one}, for=192.0.2.1;proto=https")] for one in said])
         assert counted([[("Forwarded", one), ("Forwarded", 'for="192.0.2.2:80"')] for one in said])
-        # Nobody is nobody's client.
-        for field in [("Forwarded", 'for="'), (FORWARDED, "unknown"), (FORWARDED, "fe80::1%eth0")]:
+        for field in NAMELESS:
             assert counted([[field]] * 30), field
+        assert counted([[("Forwarded", "proto=https"), (FORWARDED, f"192.0.2.{number}")] for number in range(30)])
         assert not refused(ask("127.0.0.2", server.address, 30))
+
+
+def test_clients_behind_a_unix_socket_are_limited_also_without_an_address(make_server, tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("s") / "g.sock")
+    behind = {"SLUICE_GATEWAY_LISTEN": f"unix:{path}", "SLUICE_TRUSTED_PROXIES": "unix:"}
+    with make_server(environment=SLOW | behind) as server:
+        for field in [*NAMELESS, (FORWARDED, "192.0.2.1")]:
+            with Wire(server.address) as wire:
+                wire.send(head("GET", "/healthz", [field]) * 30)
+                assert refused([wire.reply("GET") for _ in range(30)]), field
+        # What the proxy asks by itself.
+        with Wire(server.address) as wire:
+            wire.send(head("GET", "/healthz") * 30)
+            assert not refused([wire.reply("GET") for _ in range(30)])
 
 
 def test_object_clients_are_told_to_slow_down(make_server):

@@ -5,7 +5,7 @@ internal import HTTPWire
 internal import Signing
 internal import Synchronization
 
-/// Signed requests to a certificate authority (RFC 8555 §6).
+/// Signed requests to a certificate authority (RFC 8555 §6), for one order.
 final class ACMEClient: Sendable {
     typealias Send = @Sendable (HTTPClientRequest) async throws(HTTPClientError) -> HTTPClientResponse
 
@@ -35,6 +35,8 @@ final class ACMEClient: Sendable {
 
     private static let maximumBytes = 256 << 10
     private static let timeout = Duration.seconds(30)
+    /// Of an order as a whole, with all pauses and attempts.
+    static let longest = Duration.seconds(3600)
     /// Attempts of a request whose nonce the authority does not accept; a new nonce is in its refusal (RFC 8555 §6.5).
     private static let attempts = 10
 
@@ -42,6 +44,7 @@ final class ACMEClient: Sendable {
     private let url: String
     private let sending: Send
     private let now: @Sendable () -> Double
+    private let elapsed: @Sendable () -> Duration
     private let nonce = Mutex<String?>(nil)
     private let account = Mutex<String?>(nil)
 
@@ -49,9 +52,16 @@ final class ACMEClient: Sendable {
     ///   - url: Of the directory.
     ///   - key: Of the account.
     ///   - now: Unix seconds.
+    ///   - elapsed: Time since the order began.
     ///   - sending: Sends a request, within a time limit.
-    init(directory url: String, key: P256Key, now: @escaping @Sendable () -> Double, sending: @escaping Send) {
-        (self.url, self.key, self.now, self.sending) = (url, key, now, sending)
+    init(
+        directory url: String,
+        key: P256Key,
+        now: @escaping @Sendable () -> Double,
+        elapsed: @escaping @Sendable () -> Duration,
+        sending: @escaping Send
+    ) {
+        (self.url, self.key, self.now, self.elapsed, self.sending) = (url, key, now, elapsed, sending)
     }
 
     func directory() async throws(ACMEFailure) -> Directory {
@@ -130,6 +140,7 @@ final class ACMEClient: Sendable {
     }
 
     private func send(_ request: HTTPClientRequest) async throws(ACMEFailure) -> HTTPClientResponse {
+        guard elapsed() < Self.longest else { throw .late("the order") }
         var request = request
         request.timeout = Self.timeout
         request.maximumResponseBytes = Self.maximumBytes

@@ -67,11 +67,13 @@ package struct ACMEModule: GatewayModule {
             orders: (results("ok"), results("failed")),
             reload: { () throws(TLSFailure) in try tls.reload() },
             order: { account in
-                CertificateOrder(
+                let start = ContinuousClock.now
+                return CertificateOrder(
                     client: ACMEClient(
                         directory: acme.directory,
                         key: account,
                         now: { clock.now.timeIntervalSince1970 },
+                        elapsed: { .now - start },
                         sending: { (request) async throws(HTTPClientError) in try await client.send(request) }
                     ),
                     names: acme.domains,

@@ -59,9 +59,15 @@ struct KeptFiles: Sendable {
         let missing = names.filter { !new.names.contains($0) }
         guard missing.isEmpty else { throw .unusable("it is not for \(missing.joined(separator: ", "))") }
         guard Double(new.validUntil) > now else { throw .unusable("it has expired; is this machine's clock right?") }
+        guard Double(new.validFrom) <= now + Self.tolerance else {
+            throw .unusable("it is not valid yet; is this machine's clock right?")
+        }
         try put(temporary, at: certificatePath, io)
         return new
     }
+
+    /// Seconds by which this machine's clock may be behind the authority's.
+    private static let tolerance = 300.0
 
     /// The key of the account; generated and stored on first use.
     ///

@@ -8,6 +8,8 @@ struct SettingsReload: Sendable {
     private let read: @Sendable () throws(SettingsProblems) -> LoadedSettings
     private let modules: GatewayModules
     private let logger: Logger
+    /// The settings with which the gateway has started: they say which parts of it exist.
+    private let started: Settings
     private let running: Running
 
     private final class Running: Sendable {
@@ -27,7 +29,7 @@ struct SettingsReload: Sendable {
         _ logger: Logger,
         read: @escaping @Sendable () throws(SettingsProblems) -> LoadedSettings
     ) {
-        running = Running(settings)
+        (started, running) = (settings, Running(settings))
         (self.modules, self.logger, self.read) = (modules, logger, read)
     }
 
@@ -48,7 +50,7 @@ struct SettingsReload: Sendable {
         running.settings.withLock { running in
             let changed = loaded.changes(from: running)
             let live = changed.filter {
-                GatewayModules.isLive($0, among: Set(changed), from: running, to: loaded.values)
+                GatewayModules.isLive($0, among: Set(changed), from: started, to: loaded.values)
             }
             let next = live.isEmpty ? running : loaded.replacing(Set(live), in: running)
             let files: GatewayModules.Reread

@@ -82,8 +82,8 @@ package final class RequestLimits: Sendable {
 
     /// Handles a request, unless its client exceeds a limit.
     ///
-    /// A proxy that is trusted has no limit for what it asks by itself, because its address is that of many clients. What it
-    /// passes on for a client whose address cannot be read counts for the proxy. Nothing here is a closure that is
+    /// A proxy that is trusted has no limit for what it asks by itself, because its address is that of many clients. What
+    /// such proxies pass on for clients whose addresses cannot be read counts as one client. Nothing here is a closure that is
     /// made for each request: those are allocated.
     fileprivate func respond(
         to request: Request,
@@ -119,9 +119,10 @@ package final class RequestLimits: Sendable {
     }
 
     private func limitedClient(of request: Request, exempt: [PeerRange]) -> AddressBlock? {
+        if publicURL.hidesClient(of: request) { return .unknown }
         guard let address = IPAddress(request.clientAddress) else { return nil }
         let isExempt = publicURL.trusts(request.clientAddress) || exempt.contains { $0.contains(address) }
-        return isExempt && !publicURL.hidesClient(of: request) ? nil : AddressBlock(address)
+        return isExempt ? nil : AddressBlock(address)
     }
 }
 

@@ -78,8 +78,7 @@ package final class SignInLog: Sendable {
     func concerns(_ head: RequestHead) -> Bool {
         if head.target.rawPath == "/", head.method == .post || head.target.rawQuery != nil { return true }
         guard hasIssuers, let authorization = head.fields["Authorization"] else { return false }
-        // After the scheme, as the Authenticator recognises it.
-        return authorization.utf8.count > 64 && authorization.dropFirst(7).hasPrefix("ey")
+        return Authenticator.isForUser(authorization: authorization)
     }
 
     /// Writes what is new about a request that has been answered.

@@ -13,7 +13,7 @@ package struct ForwardedHeaders: Sendable, Equatable {
     package let host: String?
     /// Numeric address of the client, without port and brackets.
     package let client: String?
-    /// Whether the fields tell of a client by something that is no address, such as `unknown`, or cannot be read.
+    /// Whether there is a list of clients, but no address in the element that counts: `unknown`, none, or one that cannot be read.
     package let hidesClient: Bool
 
     /// - Parameters:
@@ -23,17 +23,14 @@ package struct ForwardedHeaders: Sendable, Equatable {
         let scheme: String?
         let host: String?
         let client: String?
-        let isReadable: Bool
         if fields.contains("Forwarded") {
             let elements = Self.elements(fields.all("Forwarded"))
-            isReadable = !elements.isEmpty
             let nodes = elements.map { pairs in pairs.first { $0.name == "for" }?.value ?? "" }
             let pairs = Self.element(of: elements, Self.steps(nodes, isTrusted)) ?? []
             scheme = pairs.first { $0.name == "proto" }?.value
             host = pairs.first { $0.name == "host" }?.value
             client = pairs.first { $0.name == "for" }?.value
         } else {
-            isReadable = true
             let nodes = fields.list("X-Forwarded-For")
             let steps = Self.steps(nodes, isTrusted)
             scheme = Self.element(of: fields.list("X-Forwarded-Proto"), steps)
@@ -43,7 +40,8 @@ package struct ForwardedHeaders: Sendable, Equatable {
         self.scheme = scheme.map { $0.lowercasedASCII() }.flatMap { $0 == "http" || $0 == "https" ? $0 : nil }
         self.host = host.flatMap { Authority.isValid($0) ? $0 : nil }
         self.client = client.flatMap(Self.address)
-        hidesClient = self.client == nil && (client != nil || !isReadable)
+        // A client can send the list that a proxy does not.
+        hidesClient = self.client == nil && (fields.contains("Forwarded") || fields.contains("X-Forwarded-For"))
     }
 
     /// The parameters of each element, up to the last one that is malformed, which a proxy has not written.

@@ -49,7 +49,7 @@ package struct PublicURL: Sendable {
         return request
     }
 
-    /// Whether a trusted proxy passes on a request without an address of its client that can be read, such as `unknown`.
+    /// Whether a trusted proxy passes on a request with a list of clients that has no address of this one, such as `unknown`.
     package func hidesClient(of request: Request) -> Bool {
         request.clientAddress == request.peerAddress && trusts(request.peerAddress)
             && ForwardedHeaders(request.head.fields, isTrusted: trusts).hidesClient

@@ -106,13 +106,18 @@ package struct BlockingHooks: UploadHooks {
             onFailure(name, upload.id, error.description)
             // Whatever the settings say: the app may be well.
             if isCutOff { throw UploadError(.unavailable, "The server is stopping; try again.") }
-            if let refusal = error.refusal { throw refusal }
-            if settings.isFailOpen { return nil }
-            throw UploadError(.unavailable, "The app that approves uploads cannot be reached; try again later.")
+            if settings.isFailOpen, error.isOutage { return nil }
+            throw error.refusal
+                ?? UploadError(
+                    .unavailable,
+                    error.isOutage
+                        ? "The app that approves uploads cannot be reached; try again later."
+                        : "The app that approves uploads gave no answer that can be used; try again later."
+                )
         }
     }
 
-    /// Bytes; receivers refuse larger header fields, or close the connection, which would be a failure of the app.
+    /// Bytes; receivers refuse larger header fields, or close the connection.
     private static let mostForwarded = 32 << 10
 
     private static func failure(_ refusal: UserTurns.Refusal) -> HookFailure {
@@ -129,22 +134,26 @@ package struct BlockingHooks: UploadHooks {
     }
 
     /// Repeats a call after failures that pass.
+    ///
+    /// What the app answered to one attempt is not undone by an outage in a later one.
     private static func repeated(
         within timeout: Duration,
         _ call: @Sendable (_ timeout: Duration) async throws(HookFailure) -> HookReply
     ) async -> Result<HookReply, HookFailure> {
         let deadline = ContinuousClock.now + timeout
         var pause = Duration.milliseconds(100)
+        var answered: HookFailure?
         while true {
             do throws(HookFailure) {
                 return .success(try await call(deadline - .now))
             } catch {
+                if !error.isOutage { answered = error }
                 // A receiver that is being restarted is back in a moment.
                 if error.isTransient, .now + pause < deadline, (try? await Task.sleep(for: pause)) != nil {
                     pause *= 2
                     continue
                 }
-                return .failure(error)
+                return .failure(answered ?? error)
             }
         }
     }

@@ -132,7 +132,7 @@ package struct HookCaller: Sendable {
         do throws(HookFailure) {
             let reply = try await transport.send(message, within: timeout)
             report?.called(for: .now - start, isAnswered: true)
-            return try HookReply(content: reply)
+            return try HookReply(content: reply, to: name)
         } catch {
             report?.called(for: .now - start, isAnswered: false)
             throw error

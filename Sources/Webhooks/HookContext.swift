@@ -13,12 +13,15 @@ package struct HookContext: Sendable {
 
     /// Fields that are credentials, or may hold some; hooks get them only where the settings name them.
     ///
-    /// The last one is where an SDK of Tencent VOD for iOS puts its JSON, with the signature.
-    private static let secrets: Set<String> = ["authorization", "proxy-authorization", "cookie", "originalbody"]
+    /// `originalBody` is where an SDK of Tencent VOD for iOS puts its JSON, with the signature.
+    private static let secrets: Set<String> = [
+        "authorization", "proxy-authorization", "cookie", "originalbody", "x-amz-security-token",
+        "x-oss-security-token", "x-cos-security-token",
+    ]
 
-    /// Bytes of one field; larger ones are left out.
+    /// Bytes of one field in JSON; larger ones are left out.
     ///
-    /// Receivers refuse large payloads, which a client could bring about.
+    /// The URI is cut off. Receivers refuse large payloads, which a client could bring about.
     private static let mostBytesOfField = 4096
     /// Of all fields; the largest are left out.
     ///
@@ -32,9 +35,7 @@ package struct HookContext: Sendable {
         for index in head.fields.entries.indices {
             let name = head.fields.name(at: index)
             if Self.secrets.contains(name.lowercased()) { continue }
-            var value = head.fields.value(at: index)
-            if name.lowercased() == "upload-concat" { value = withoutTokens(value, separator: " ") }
-            if name.lowercased() == "referer" { value = withoutCredentials(value) }
+            let value = withoutCredentials(head.fields.value(at: index))
             fields.append(RequestInfo.Field(name: name, value: value))
         }
         let host = request.clientAddress
@@ -51,7 +52,7 @@ package struct HookContext: Sendable {
 
     /// Those that receivers get, in the order of the request.
     static func bounded(_ fields: [RequestInfo.Field]) -> [RequestInfo.Field] {
-        let sizes = fields.map { $0.name.utf8.count + $0.value.utf8.count }
+        let sizes = fields.map { bytesInJSON($0.name) + bytesInJSON($0.value) }
         var (kept, left) = (Set<Int>(), mostBytesOfFields)
         for index in sizes.indices.sorted(by: { (sizes[$0], $0) < (sizes[$1], $1) }) {
             guard sizes[index] <= mostBytesOfField, sizes[index] <= left else { break }
@@ -61,32 +62,53 @@ package struct HookContext: Sendable {
         return fields.indices.filter(kept.contains).map { fields[$0] }
     }
 
+    /// At most; `\u0001` for a control character.
+    private static func bytesInJSON(_ text: some StringProtocol) -> Int {
+        text.utf8.reduce(0) { $0 + ($1 < 0x20 ? 6 : $1 == UInt8(ascii: "\"") || $1 == UInt8(ascii: "\\") ? 2 : 1) }
+    }
+
+    /// As much of a URI as receivers get.
+    static func cut(_ uri: String) -> String {
+        guard bytesInJSON(uri) > mostBytesOfField else { return uri }
+        var left = mostBytesOfField
+        return String(
+            uri.prefix { character in
+                left -= bytesInJSON(String(character))
+                return left >= 0
+            }
+        )
+    }
+
     private func uri(of target: RequestTarget) -> String {
-        withoutCredentials(target.rawQuery.map { target.rawPath + "?" + $0 } ?? target.rawPath)
+        Self.cut(withoutCredentials(target.rawQuery.map { target.rawPath + "?" + $0 } ?? target.rawPath))
     }
 
-    private func withoutCredentials(_ url: String) -> String {
-        let pieces = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        let path = withoutTokens(pieces[0], separator: "/")
-        return pieces.count > 1 ? path + "?" + HookRedaction.query(pieces[1]) : path
+    /// Any text, with ids in place of the last segments of upload URLs in it, which give access.
+    private func withoutCredentials(_ text: String) -> String {
+        let end = text.firstIndex { $0 == "?" || $0 == "#" } ?? text.endIndex
+        return HookRedaction.text(withoutTokens(text[..<end]) + text[end...])
     }
 
-    /// A path, or the URLs of a concatenation, with ids in place of the last segments of upload URLs, which give access; other
-    /// links lose their codes.
-    private func withoutTokens(_ text: String, separator: Character) -> String {
-        if separator == " " {
-            return text.split(separator: " ", omittingEmptySubsequences: false)
-                .map { withoutTokens(String($0), separator: "/") }.joined(separator: " ")
+    /// A path, or the URLs of a concatenation, with ids in place of upload tokens; other links lose their codes.
+    private func withoutTokens(_ text: Substring) -> String {
+        guard text.utf8.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else {
+            return String(text)
         }
-        return text.split(separator: "/", omittingEmptySubsequences: false).map { segment in
-            // A bare token may follow `final;`, without any path.
-            let start = segment.lastIndex(of: ";").map { segment.index(after: $0) } ?? segment.startIndex
-            guard let decoded = PercentEncoding.decode(segment[start...].utf8) else { return String(segment) }
-            let text = String(decoding: decoded, as: UTF8.self)
-            if let id = locator.id(in: text) { return segment[..<start] + id.text }
-            guard let rest = HookRedaction.withoutCode(text) else { return String(segment) }
-            return segment[..<start] + PercentEncoding.encode(rest)
-        }.joined(separator: "/")
+        let hasPath = HookRedaction.hasPath(String(text))
+        return text.split(separator: " ", omittingEmptySubsequences: false).map { url in
+            url.split(separator: "/", omittingEmptySubsequences: false).map { withoutToken($0, isOfPath: hasPath) }
+                .joined(separator: "/")
+        }.joined(separator: " ")
+    }
+
+    private func withoutToken(_ segment: Substring, isOfPath: Bool) -> String {
+        // A bare token may follow `final;`, without any path.
+        let start = segment.lastIndex(of: ";").map { segment.index(after: $0) } ?? segment.startIndex
+        guard let decoded = PercentEncoding.decode(segment[start...].utf8) else { return String(segment) }
+        let text = String(decoding: decoded, as: UTF8.self)
+        if let id = locator.id(in: text) { return segment[..<start] + id.text }
+        guard isOfPath, let rest = HookRedaction.withoutCode(text) else { return String(segment) }
+        return segment[..<start] + PercentEncoding.encode(rest)
     }
 
     /// Applies the changes of hooks to a response.

@@ -32,7 +32,9 @@ package final class HookPrograms: HookTransport {
     }
 
     package func send(_ message: HookMessage, within timeout: Duration) async throws(HookFailure) -> [UInt8] {
-        guard timeout > .zero else { throw HookFailure("the program did not end in time", isTransient: true) }
+        guard timeout > .zero else {
+            throw HookFailure("the program did not end in time", isTransient: true, isOutage: true)
+        }
         let deadline = MonotonicClock.deadline(after: timeout)
         let stop: ChildProgramStop
         do throws(SystemError) {
@@ -51,11 +53,11 @@ package final class HookPrograms: HookTransport {
         switch result {
         case .ended(let end): return try content(of: end, message)
         case .failed(let error):
-            var failure = HookFailure(
-                "the program cannot be started: \(Self.reason(error))",
-                isTransient: Self.passing.contains(error.errno)
-            )
-            if Self.own.contains(error.errno) { failure.refusal = HookFailure.noTurn("").refusal }
+            let reason = "the program cannot be started: \(Self.reason(error))"
+            var failure =
+                Self.own.contains(error.errno)
+                ? HookFailure.noTurn(reason) : HookFailure(reason, isOutage: error.errno != ECANCELED)
+            failure.isTransient = Self.passing.contains(error.errno)
             throw failure
         case .late: throw .noTurn("the program was not started in time, because others ran (hooks.concurrency)")
         }
@@ -130,9 +132,15 @@ package final class HookPrograms: HookTransport {
         switch end.cause {
         case .exited(0): return end.output
         case .exited(let status):
-            throw HookFailure("the program exited with status \(status)", isTransient: status == Self.temporaryFailure)
-        case .signalled(let signal): throw HookFailure("signal \(signal) ended the program")
-        case .timedOut: throw HookFailure("the program did not end within hooks.timeout, and was killed")
+            // Any other status is an answer: with it, programs for tusd reject an upload.
+            throw HookFailure(
+                "the program exited with status \(status)",
+                isTransient: status == Self.temporaryFailure,
+                isOutage: status == Self.temporaryFailure
+            )
+        case .signalled(let signal): throw HookFailure("signal \(signal) ended the program", isOutage: true)
+        case .timedOut:
+            throw HookFailure("the program did not end within hooks.timeout, and was killed", isOutage: true)
         case .outputTooLong:
             throw HookFailure(
                 "the program wrote more than \(WebhookPoster.maximumReplyBytes) bytes to standard output, and was killed"

@@ -1,8 +1,84 @@
 internal import Foundation
+internal import HTTPWire
+internal import UploadModel
 
-/// Leaves credentials out of the URLs that hooks learn and events keep, by their shape: those of every protocol, made with any
+/// Leaves credentials out of the texts that hooks learn and events keep, by their shape: those of every protocol, made with any
 /// master secret, also where they are wrong.
 enum HookRedaction {
+    /// A text without user and password in URLs, values of secret parameters, codes of links, and keys and tokens of a gateway.
+    ///
+    /// Any field can have a URL: proxies add the one before a rewrite, and pages have some in their own.
+    ///
+    ///     https://a.example/?upload=%2Ffiles%2F01jd3v0m5xq4n8e2r7t9w6y1zk.AAAAAAAAAAAAAAAAAAAAAA#token=x
+    ///     https://a.example/?upload=%2Ffiles%2F01jd3v0m5xq4n8e2r7t9w6y1zk#token=
+    static func text(_ text: String) -> String { redacted(text, depth: 0) }
+
+    /// Of encodings within encodings.
+    private static let deepest = 4
+
+    private static func redacted(_ text: String, depth: Int) -> String {
+        var text = withoutUser(text)
+        if let start = text.firstIndex(where: { $0 == "?" || $0 == "#" }) {
+            text = String(text[...start]) + parameters(text[text.index(after: start)...], depth: depth)
+        }
+        return withoutTokens(text)
+    }
+
+    /// Whether codes of all kinds of links can be in a text; media types, say, look like some.
+    static func hasPath(_ text: String) -> Bool {
+        text.hasPrefix("/") || ["://", ";/", " /"].contains { text.contains($0) }
+    }
+
+    private static func withoutUser(_ text: String) -> String {
+        guard text.contains("@"), text.contains("://") else { return text }
+        var pieces = text.components(separatedBy: "://")
+        for index in pieces.indices.dropFirst() {
+            let end = pieces[index].firstIndex { "/?# ,\"<>".contains($0) } ?? pieces[index].endIndex
+            guard let sign = pieces[index][..<end].lastIndex(of: "@") else { continue }
+            pieces[index].removeSubrange(...sign)
+        }
+        return pieces.joined(separator: "://")
+    }
+
+    /// Without the codes of links to uploads, also of those in which something follows, and keys and tokens.
+    private static func withoutTokens(_ text: String) -> String {
+        let bytes = Array(text.utf8)
+        let isPath = hasPath(text)
+        var (kept, position) = ([UInt8](), 0)
+        for index in bytes.indices where index >= position {
+            let isDot = bytes[index] == UInt8(ascii: ".")
+            guard isDot || bytes[index] == UInt8(ascii: "_") else { continue }
+            let run = bytes[(index + 1)...].prefix(while: isCode).count
+            let isCredential =
+                isDot
+                ? run >= codeLength && endsWithID(bytes[..<index])
+                    || run == codeLength && isPath && isSegment(bytes[..<index], bytes[(index + 1 + run)...])
+                : run >= codeLength && endsWithPrefix(bytes[...index])
+            guard isCredential else { continue }
+            kept += bytes[position..<(isDot ? index : index + 1)]
+            position = index + 1 + run
+        }
+        return position == 0 ? text : String(decoding: kept + bytes[position...], as: UTF8.self)
+    }
+
+    private static func endsWithID(_ bytes: ArraySlice<UInt8>) -> Bool {
+        UploadID(String(decoding: bytes.suffix(26), as: UTF8.self)) != nil
+    }
+
+    /// `slk_` of API keys, `slg_` of upload tokens, `slv_` and `slc_` of Vimeo tokens and codes.
+    private static func endsWithPrefix(_ bytes: ArraySlice<UInt8>) -> Bool {
+        ["slk_", "slg_", "slv_", "slc_"].contains { bytes.suffix(4).elementsEqual($0.utf8) }
+            && (bytes.dropLast(4).last.map { !isCode($0) } ?? true)
+    }
+
+    /// Whether a code between these bytes is in a segment of a path, not in the name of a host.
+    private static func isSegment(_ before: ArraySlice<UInt8>, _ after: ArraySlice<UInt8>) -> Bool {
+        let slash = UInt8(ascii: "/")
+        guard let start = before.lastIndex(of: slash), before[..<start].last != slash else { return false }
+        // The code is not the middle of a name with several dots.
+        return after.first != UInt8(ascii: ".") || after.dropFirst().first.map { !isCode($0) } ?? true
+    }
+
     /// Characters of the code in a link; see `LinkSigner`.
     private static let codeLength = 22
 
@@ -29,20 +105,44 @@ enum HookRedaction {
         }
     }
 
-    /// A query in which signatures, tokens and the like have no value.
+    /// A query, or a fragment, in which signatures, tokens and the like have no value.
     ///
     ///     a=1&X-Amz-Signature=0123   a=1&X-Amz-Signature=
-    static func query(_ query: String) -> String {
-        query.split(separator: "&", omittingEmptySubsequences: false).map { item in
-            guard let equals = item.firstIndex(of: "=") else { return String(item) }
-            let name = item[..<equals]
-            return isSecret(name.removingPercentEncoding ?? String(name)) ? String(name) + "=" : String(item)
-        }.joined(separator: "&")
+    static func query(_ query: String) -> String { parameters(query[...], depth: 0) }
+
+    private static func parameters(_ text: Substring, depth: Int) -> String {
+        var result = ""
+        var rest = text
+        while !rest.isEmpty {
+            let item = rest.prefix { !"&;?# \t".contains($0) }
+            result += parameter(item, depth: depth)
+            rest = rest[item.endIndex...]
+            if let separator = rest.popFirst() { result.append(separator) }
+        }
+        return result
+    }
+
+    private static func parameter(_ item: Substring, depth: Int) -> String {
+        guard let equals = item.firstIndex(of: "=") else { return decoded(item, depth: depth) }
+        let name = item[..<equals]
+        if isSecret(name.removingPercentEncoding ?? String(name)) { return name + "=" }
+        return name + "=" + decoded(item[item.index(after: equals)...], depth: depth)
+    }
+
+    /// A value that may be a URL, which may have one in turn.
+    private static func decoded(_ value: Substring, depth: Int) -> String {
+        guard depth < deepest, value.contains("%"), let text = value.removingPercentEncoding else {
+            return String(value)
+        }
+        let clean = redacted(text, depth: depth + 1)
+        return clean == text ? String(value) : PercentEncoding.encode(clean)
     }
 
     private static func isSecret(_ name: String) -> Bool {
         let name = name.lowercased()
-        return ["sign", "code"].contains(name)
-            || ["signature", "token", "secret", "password"].contains { name.contains($0) }
+        return ["sign", "sig", "code", "key", "auth", "pass", "pwd", "jwt", "session"].contains(name)
+            || ["signature", "token", "secret", "password", "apikey", "api_key", "api-key", "hmac"].contains {
+                name.contains($0)
+            }
     }
 }

@@ -13,6 +13,9 @@ struct HookReply: Decodable, Equatable {
             case body = "Body"
             case header = "Header"
         }
+
+        /// Whether a response can have the status.
+        var isUsable: Bool { status.map { (200...599).contains($0) } ?? true }
     }
 
     struct Changes: Decodable, Equatable {
@@ -45,27 +48,83 @@ struct HookReply: Decodable, Equatable {
 
     /// Parses the content of a response; empty content changes nothing.
     ///
-    /// - Throws: `HookFailure` if it is not such JSON or has invalid values.
-    init(content: [UInt8]) throws(HookFailure) {
-        if content.allSatisfy({ [0x20, 0x09, 0x0A, 0x0D].contains($0) }) {
+    /// A rejection or a stop counts whatever else is wrong, because a client chooses names that the app puts into its response.
+    ///
+    /// - Parameters:
+    ///   - content: JSON.
+    ///   - name: The hook that it answers.
+    /// - Throws: `HookFailure` if it is not such JSON or has invalid values, and neither rejects nor stops.
+    init(content: [UInt8], to name: HookName) throws(HookFailure) {
+        do throws(HookFailure) {
+            self = try Self.parsed(content)
+        } catch {
+            guard let verdict = try? JSONDecoder().decode(Verdict.self, from: Data(content)), verdict.refuses(name)
+            else { throw error }
             self.init()
-            return
+            rejectsUpload = verdict.rejectsUpload
+            rejectsTermination = verdict.rejectsTermination
+            stopsUpload = verdict.stopsUpload
+            // Its response can be good, though its changes are not.
+            let response = (try? JSONDecoder().decode(Explanation.self, from: Data(content)))?.response
+            if response?.isUsable == true { self.response = response }
         }
+    }
+
+    /// Only what a response decides.
+    private struct Verdict: Decodable {
+        var rejectsUpload: Bool?
+        var rejectsTermination: Bool?
+        var stopsUpload: Bool?
+
+        enum CodingKeys: String, CodingKey {
+            case rejectsUpload = "RejectUpload"
+            case rejectsTermination = "RejectTermination"
+            case stopsUpload = "StopUpload"
+        }
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            rejectsUpload = try? container.decode(Bool.self, forKey: .rejectsUpload)
+            rejectsTermination = try? container.decode(Bool.self, forKey: .rejectsTermination)
+            stopsUpload = try? container.decode(Bool.self, forKey: .stopsUpload)
+        }
+
+        func refuses(_ name: HookName) -> Bool {
+            switch name {
+            case .preCreate: rejectsUpload == true
+            case .preTerminate: rejectsTermination == true
+            case .postReceive: stopsUpload == true
+            case .preFinish, .postCreate, .postFinish, .postTerminate: false
+            }
+        }
+    }
+
+    /// Only the response for the client.
+    private struct Explanation: Decodable {
+        var response: Reply?
+
+        enum CodingKeys: String, CodingKey { case response = "HTTPResponse" }
+    }
+
+    private static func parsed(_ content: [UInt8]) throws(HookFailure) -> HookReply {
+        if content.allSatisfy({ [0x20, 0x09, 0x0A, 0x0D].contains($0) }) { return HookReply() }
+        var reply: HookReply
         do {
-            self = try JSONDecoder().decode(HookReply.self, from: Data(content))
+            reply = try JSONDecoder().decode(HookReply.self, from: Data(content))
         } catch {
             throw HookFailure("the response of the hook is not the JSON of a hook response")
         }
         // tusd's receivers written in Go send 0 for a status that was not set.
-        if response?.status == 0 { response?.status = nil }
-        if response?.body == "" { response?.body = nil }
-        if changes?.id == "" { changes?.id = nil }
-        if let status = response?.status, !(200...599).contains(status) {
+        if reply.response?.status == 0 { reply.response?.status = nil }
+        if reply.response?.body == "" { reply.response?.body = nil }
+        if reply.changes?.id == "" { reply.changes?.id = nil }
+        if let status = reply.response?.status, reply.response?.isUsable == false {
             throw HookFailure("the StatusCode in the response of the hook is \(status); use 200 to 599")
         }
-        if let id = changes?.id, !Self.isUsable(id) {
+        if let id = reply.changes?.id, !Self.isUsable(id) {
             throw HookFailure("the ID in the response of the hook has characters that a URL path cannot contain")
         }
+        return reply
     }
 
     /// RFC 3986 §3.3, without a leading or trailing slash; at most 255 bytes.
@@ -96,15 +155,20 @@ struct HookReply: Decodable, Equatable {
 package struct HookFailure: Error, CustomStringConvertible {
     package let description: String
     /// Whether another attempt may succeed.
-    package var isTransient = false
+    package var isTransient: Bool
+    /// Whether the app is away, or failed: what `hooks.onFailure` is for.
+    ///
+    /// Anything else is an answer, or a failure of the gateway: no client must get past the app by it.
+    var isOutage: Bool
     /// Seconds until the receiver wants the next attempt.
     package var retryAfter: Double?
-    /// What the client gets if the gateway itself failed, whatever the settings say about failures of the app.
+    /// What the client gets, if the cause is known.
     var refusal: UploadError?
 
-    init(_ description: String, isTransient: Bool = false, retryAfter: Double? = nil) {
+    init(_ description: String, isTransient: Bool = false, isOutage: Bool = false, retryAfter: Double? = nil) {
         self.description = description
         self.isTransient = isTransient
+        self.isOutage = isOutage
         self.retryAfter = retryAfter
     }
 

@@ -49,7 +49,9 @@ package struct WebhookPoster: HookTransport {
         fields: [(name: String, value: String)] = []
     ) async throws(HookFailure) -> [UInt8] {
         // For the client, zero would mean no limit.
-        guard timeout > .zero else { throw HookFailure("the receiver did not respond in time", isTransient: true) }
+        guard timeout > .zero else {
+            throw HookFailure("the receiver did not respond in time", isTransient: true, isOutage: true)
+        }
         let (url, signer) = (receiver.url, signer.current)
         var headers = fields.filter { !Self.reserved.contains($0.name.lowercased()) }
         headers.append(("Content-Type", "application/json"))
@@ -63,37 +65,64 @@ package struct WebhookPoster: HookTransport {
             connectTimeout: timeout,
             maximumResponseBytes: Self.maximumReplyBytes
         )
+        let size = headers.reduce(content.count) { $0 + $1.name.utf8.count + $1.value.utf8.count }
         let response: HTTPClientResponse
         do throws(HTTPClientError) {
             response = try await client.send(request, within: timeout)
         } catch {
-            throw HookFailure(error.message, isTransient: true)
+            throw HookFailure(error.message, isTransient: true, isOutage: Self.isOutage(error, size))
         }
         guard (200...299).contains(response.status) else {
-            var failure = HookFailure(
-                "the receiver responded with status \(response.status)",
-                isTransient: response.status >= 500 || response.status == 429,
-                retryAfter: RetryAfter.seconds(
-                    response.headers["Retry-After"],
-                    at: Date().timeIntervalSince1970
-                )
-            )
-            if (400...499).contains(response.status), !Self.causedByApp.contains(response.status) {
-                failure.refusal = UploadError(
-                    .unavailable,
-                    "The app that approves uploads does not take this one's description."
-                )
-            }
-            throw failure
+            throw Self.refusal(response, size)
         }
         return response.body
     }
 
-    /// The only refusals that say nothing of the call: what is not there, or too slow.
+    /// Whether a failure tells that the app is away.
     ///
-    /// Others can be for the payload, from the receiver or a proxy or filter before it: the client chose much of it, and must not
-    /// get past the app so.
-    private static let causedByApp: Set<Int> = [404, 408, 429]
+    /// - Parameters:
+    ///   - error: Of the client.
+    ///   - size: Bytes of the call.
+    /// - Returns: Whether it does.
+    private static func isOutage(_ error: HTTPClientError, _ size: Int) -> Bool {
+        switch error {
+        case .unreachable, .tls, .proxy: true
+        case .connection, .timedOut: size <= usualBytes
+        case .badRequest, .refusedAddress, .contentFailed, .malformed, .tooLarge, .tooManyRedirects, .cancelled,
+            .stopped:
+            false
+        }
+    }
+
+    /// The failure for a status outside 2xx.
+    ///
+    /// Only 5xx is one of the app. Others can be for what the client chose (from a proxy or filter before the receiver, too), or
+    /// for how often it calls, or for a wrong URL: by none of them it must get past the app.
+    private static func refusal(_ response: HTTPClientResponse, _ size: Int) -> HookFailure {
+        var failure = HookFailure(
+            "the receiver responded with status \(response.status)",
+            isTransient: response.status >= 500 || response.status == 429,
+            isOutage: response.status >= 500 && size <= usualBytes,
+            retryAfter: RetryAfter.seconds(response.headers["Retry-After"], at: Date().timeIntervalSince1970)
+        )
+        if response.status == 429 {
+            failure.refusal = UploadError(
+                .unavailable,
+                "The app that approves uploads takes no more calls for now; try again later."
+            )
+        } else if (400...499).contains(response.status) {
+            failure.refusal = UploadError(
+                .unavailable,
+                "The app that approves uploads does not take this one's description."
+            )
+        }
+        return failure
+    }
+
+    /// Bytes of a call that every receiver takes; usual ones have a tenth.
+    ///
+    /// A receiver, or a proxy before it, may close the connection on larger ones, and a client can bring them about.
+    private static let usualBytes = 16 << 10
     /// Of a response to a hook.
     static let maximumReplyBytes = 64 << 10
     /// Fields that the server sets itself.

@@ -59,7 +59,7 @@ package struct WebhookSettings: SettingsSection {
             "hooks.onFailure",
             \.onFailure,
             .choice,
-            "What happens if the call of a blocking hook (pre-create, pre-finish, pre-terminate) fails."
+            "What happens if the call of a blocking hook (pre-create, pre-finish, pre-terminate) fails; allow is for outages of the app only."
         ),
         setting(
             "hooks.attempts",

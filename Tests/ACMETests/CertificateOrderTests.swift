@@ -27,10 +27,11 @@ struct CertificateOrderTests {
         _ authority: FakeAuthority,
         _ responder: Responder,
         key: P256Key = P256Key(),
-        binding: (String, [UInt8])? = nil
+        binding: (String, [UInt8])? = nil,
+        elapsed: @escaping @Sendable () -> Duration = { .zero }
     ) -> CertificateOrder {
         CertificateOrder(
-            client: authority.client(key),
+            client: authority.client(key, elapsed: elapsed),
             names: ["a.example.com", "b.example.com"],
             email: "ops@example.com",
             binding: binding,
@@ -145,6 +146,25 @@ struct CertificateOrderTests {
         for number in 2..<40 { authority.fail(number, by: .refusesNonce) }
         await #expect(throws: ACMEFailure.self) { try await order(authority, Responder()).certificate() }
         #expect(authority.calls.count < 40)
+    }
+
+    @Test("An order ends at its deadline, whatever the authority does meanwhile")
+    func deadline() async throws {
+        let (authority, responder) = (FakeAuthority(), Responder())
+        _ = try await order(authority, responder).certificate()
+        let requests = authority.calls.count
+        for done in [0, 3, requests - 1] {
+            let late = FakeAuthority()
+            await #expect(throws: ACMEFailure.late("the order")) {
+                try await order(
+                    late,
+                    responder,
+                    elapsed: { late.calls.count < done ? ACMEClient.longest - .seconds(1) : ACMEClient.longest }
+                ).certificate()
+            }
+            #expect(late.calls.count == done)
+        }
+        #expect(responder.pending.withLock { $0 }.isEmpty)
     }
 
     @Test("What the authority says is bounded, and one line")

@@ -45,11 +45,12 @@ final class FakeAuthority: Sendable {
     /// Does something wrong with the request of this number, from 0.
     func fail(_ number: Int, by fault: Fault) { state.withLock { $0.faults[number] = fault } }
 
-    func client(_ key: P256Key = P256Key()) -> ACMEClient {
+    func client(_ key: P256Key = P256Key(), elapsed: @escaping @Sendable () -> Duration = { .zero }) -> ACMEClient {
         ACMEClient(
             directory: Self.base + "/dir",
             key: key,
             now: { 0 },
+            elapsed: elapsed,
             sending: { (request) throws(HTTPClientError) in
                 try self.respond(to: request)
             }

@@ -61,7 +61,7 @@ struct KeptFilesTests {
         let before = try files.replace(chain: chain, key: key, at: Self.now, io)
         let wrong = [
             issue(["a.example.com"]), (issue(files.names).chain, P256Key()),
-            issue(files.names, at: Self.now - 30 * 86_400),
+            issue(files.names, at: Self.now - 30 * 86_400), issue(files.names, at: Self.now + 5 * 86_400),
             ("", P256Key()),
         ]
         for (chain, key) in wrong {

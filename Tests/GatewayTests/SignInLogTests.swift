@@ -126,6 +126,20 @@ struct SignInLogTests {
         #expect(lines.count == count)
     }
 
+    @Test(
+        "every form of a user's token in which it signs in",
+        arguments: [
+            ("Bearer eyJh.eyJi.c", true), ("bearer  eyJh.eyJi.c", true), ("BEARER    eyJh.eyJi.c", true),
+            ("Bearer slk_1", false), ("Basic eyJh.eyJi.c", false), ("Bearer\teyJh.eyJi.c", false),
+            ("Bearer eyJh", false),
+        ]
+    )
+    func tokens(_ authorization: String, _ isOne: Bool) throws {
+        #expect(log.concerns(try head("/files", ["Authorization": authorization])) == isOne)
+        #expect(log.concerns(try head("/")))
+        #expect(!log.concerns(try head()))
+    }
+
     @Test("a bounded number of names is remembered")
     func bounded() {
         var names = RecentNames()

@@ -111,8 +111,12 @@ struct FieldWritersTests {
             Proxied(fields: ["Forwarded": "for=unknown;proto=ftp;host=\"a b\""], hidesClient: true),
             Proxied(fields: ["Forwarded": "for=_hidden"], hidesClient: true),
             Proxied(fields: ["Forwarded": "for=300.0.0.1"], hidesClient: true),
-            Proxied(fields: ["Forwarded": "proto=http", "X-Forwarded-Proto": "https"], scheme: "http"),
-            Proxied(fields: ["Forwarded": "nonsense"]),
+            Proxied(
+                fields: ["Forwarded": "proto=http", "X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.1"],
+                scheme: "http",
+                hidesClient: true
+            ),
+            Proxied(fields: ["Forwarded": "nonsense"], hidesClient: true),
             Proxied(
                 fields: [
                     "X-Forwarded-Proto": "https, http", "X-Forwarded-Host": "a.example, b",
@@ -149,7 +153,7 @@ struct FieldWritersTests {
             Proxied(fields: ["X-Forwarded-For": "10.0.0.01"], hidesClient: true),
             Proxied(fields: ["X-Forwarded-For": "::ffff:095.0.2.0"], hidesClient: true),
             Proxied(fields: ["X-Forwarded-For": "10.0.0.0"], client: "10.0.0.0"),
-            Proxied(fields: ["X-Forwarded-For": ""]),
+            Proxied(fields: ["X-Forwarded-For": ""], hidesClient: true),
             Proxied(
                 fields: ["X-Forwarded-Host": "a/b", "X-Forwarded-Proto": "javascript", "X-Forwarded-For": "<script>"],
                 hidesClient: true

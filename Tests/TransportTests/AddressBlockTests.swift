@@ -24,6 +24,12 @@ struct AddressBlockTests {
         #expect(try #require(AddressBlock(one)) != #require(AddressBlock(other)))
     }
 
+    @Test("clients that are not known are no address", arguments: ["0.0.0.0", "::", "127.0.0.1"])
+    func unknown(_ address: String) throws {
+        #expect(try #require(AddressBlock(address)) != .unknown)
+        #expect(AddressBlock.unknown == .unknown)
+    }
+
     @Test("what is not an address", arguments: ["unix:", "unix:/run/s", "", "1.2.3", "a%b", "unknown", "_hidden"])
     func neither(_ text: String) { #expect(AddressBlock(text) == nil) }
 }

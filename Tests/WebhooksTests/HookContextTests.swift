@@ -26,4 +26,14 @@ struct HookContextTests {
             #expect(kept.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count } <= 16 << 10)
         }
     }
+
+    @Test("what a client chose is counted as it is in JSON")
+    func escapes() {
+        let wide = RequestInfo.Field(name: "X-Wide", value: String(repeating: "\\", count: 2100))
+        #expect(HookContext.bounded([wide, Self.field("X-Fits", 4096)]).map(\.name) == ["X-Fits"])
+        #expect(HookContext.cut("/files?a=\"") == "/files?a=\"")
+        #expect(HookContext.cut(String(repeating: "/", count: 4096)).count == 4096)
+        #expect(HookContext.cut(String(repeating: "/", count: 5000)).count == 4096)
+        #expect(HookContext.cut(String(repeating: "\\", count: 5000)).count == 2048)
+    }
 }

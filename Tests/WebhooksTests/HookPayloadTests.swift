@@ -109,7 +109,9 @@ struct HookPayloadTests {
 
 @Suite("Responses of hooks", .timeLimit(.minutes(10)))
 struct HookReplyTests {
-    private func reply(_ text: String) throws(HookFailure) -> HookReply { try HookReply(content: Array(text.utf8)) }
+    private func reply(_ text: String, to name: HookName = .preCreate) throws(HookFailure) -> HookReply {
+        try HookReply(content: Array(text.utf8), to: name)
+    }
 
     @Test("no content, and members that a receiver in Go leaves empty, change nothing")
     func empty() throws {
@@ -148,6 +150,52 @@ struct HookReplyTests {
     )
     func bad(text: String) {
         #expect(throws: HookFailure.self) { try reply(text) }
+    }
+
+    /// Names of clients get into what the app answers; they must not undo its decision.
+    @Test(
+        "a rejection counts, whatever else is wrong with the response",
+        arguments: [
+            (#"{"RejectUpload":true,"ChangeFileInfo":{"ID":"u/my film.mp4"}}"#, nil),
+            (#"{"RejectUpload":true,"ChangeFileInfo":{"MetaData":{"a":1}},"HTTPResponse":{"StatusCode":402}}"#, 402),
+            (#"{"RejectUpload":true,"ChangeFileInfo":7,"RejectTermination":"no"}"#, nil),
+            (#"{"RejectUpload":true,"HTTPResponse":{"StatusCode":1000}}"#, nil),
+            (#"{"RejectUpload":true,"HTTPResponse":{"StatusCode":400,"Header":{"X-Limit":5}}}"#, nil),
+        ] as [(String, Int?)]
+    )
+    func rejections(text: String, status: Int?) throws {
+        let reply = try reply(text)
+        #expect(reply.rejectsUpload == true)
+        #expect(reply.hookResponse?.status == status)
+        #expect(reply.creationChanges == CreationChanges())
+    }
+
+    @Test("only the decision that the hook asks for outweighs what is wrong")
+    func decisions() throws {
+        let wrong = #","ChangeFileInfo":{"ID":"/"}}"#
+        #expect(try reply(#"{"RejectTermination":true"# + wrong, to: .preTerminate).rejectsTermination == true)
+        #expect(try reply(#"{"StopUpload":true"# + wrong, to: .postReceive).stopsUpload == true)
+        for (member, name) in [
+            ("RejectUpload", HookName.preTerminate), ("RejectUpload", .preFinish), ("RejectTermination", .preCreate),
+            ("StopUpload", .preCreate),
+        ] {
+            #expect(throws: HookFailure.self, "\(member)") { try reply("{\"\(member)\":true" + wrong, to: name) }
+        }
+        #expect(throws: HookFailure.self) { try reply(#"{"RejectUpload":false"# + wrong) }
+    }
+
+    @Test("a response that cannot be used is no outage of the app")
+    func unusable() {
+        for text in ["x", #"{"ChangeFileInfo":{"ID":"a b"}}"#, #"{"HTTPResponse":{"StatusCode":99}}"#] {
+            #expect(throws: HookFailure.self) {
+                do throws(HookFailure) {
+                    _ = try reply(text)
+                } catch {
+                    #expect(!error.isOutage && !error.isTransient)
+                    throw error
+                }
+            }
+        }
     }
 
     @Test("the pause between attempts grows to at most an hour")

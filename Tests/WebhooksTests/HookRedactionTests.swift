@@ -39,4 +39,58 @@ struct HookRedactionTests {
     func queries(_ query: String, _ redacted: String) {
         #expect(HookRedaction.query(query) == redacted)
     }
+
+    private static let id = "01jd3v0m5xq4n8e2r7t9w6y1zk"
+    private static let code = "abcDEF0123-_abcDEF0123"
+    private static let link = id + "." + code
+
+    @Test(
+        "in whatever field and form a credential comes, it is left out",
+        arguments: [
+            ("/files/\(link)", "/files/\(id)"), ("https://a.example/files/\(link)/", "https://a.example/files/\(id)/"),
+            (link, id), ("x~\(link)", "x~\(id)"), ("\(link);x, \(link).", "\(id);x, \(id)."),
+            ("/files/\(link)#f", "/files/\(id)#f"), ("/files/\(link)%20", "/files/\(id)%20"),
+            ("/files/\(link)-thumb", "/files/\(id)"), ("a\\\(link)", "a\\\(id)"),
+            (
+                "/p?upload=https%3A%2F%2Fa.example%2Ffiles%2F\(link)",
+                "/p?upload=https%3A%2F%2Fa.example%2Ffiles%2F\(id)"
+            ),
+            ("/p?a=%252Ffiles%252F\(link)&b=1", "/p?a=%252Ffiles%252F\(id)&b=1"),
+            ("/p?a=\(id)%2E\(code)", "/p?a=\(id)"),
+            (
+                "/p?u=https%3A%2F%2Fa.example%2Fb%3FX-Amz-Signature%3D0%26c%3D1",
+                "/p?u=https%3A%2F%2Fa.example%2Fb%3FX-Amz-Signature%3D%26c%3D1"
+            ),
+            ("/vimeo/files/12345-7.\(code);x", "/vimeo/files/12345-7;x"),
+            ("/p?u=%2Fvimeo%2Ffiles%2F12345-7.\(code)", "/p?u=%2Fvimeo%2Ffiles%2F12345-7"),
+            ("http://x/a#token=abc", "http://x/a#token="), ("http://x/?a=1;token=b", "http://x/?a=1;token="),
+            ("/a?x=1?token=b", "/a?x=1?token="), ("http://user:word@a.example/b@c", "http://a.example/b@c"),
+            (
+                "<https://a:b@c.example/>; rel=x, <https://d@e.example/>",
+                "<https://c.example/>; rel=x, <https://e.example/>"
+            ),
+            (
+                "/?key=1&auth=2&apikey=3&sig=4&pass=5&pwd=6&hmac=7&jwt=8&session=9&TOKEN%5B%5D=0",
+                "/?key=&auth=&apikey=&sig=&pass=&pwd=&hmac=&jwt=&session=&TOKEN%5B%5D="
+            ),
+            ("slk_\(code)\(code)", "slk_"), ("Bearer slg_\(code), x", "Bearer slg_, x"),
+        ]
+    )
+    func texts(_ text: String, _ redacted: String) {
+        #expect(HookRedaction.text(text) == redacted)
+    }
+
+    @Test(
+        "other texts stay as they are",
+        arguments: [
+            "", "api.abcdefghijklmnopqrstuv.example", "https://api.abcdefghijklmnopqrstuv/", "a@b.example",
+            "https://api.abcdefghijklmnopqrstuv.example/a?b=api.abcdefghijklmnopqrstuv.example",
+            "application/vnd.abcdefghijklmnopqrstuv", "Mozilla/5.0 (X11; Linux x86_64) Chrome/120.0.0.0", "?0", "?1",
+            "\"Not?A_Brand\";v=\"8\", \"Chromium\";v=\"108\"", "sha-256=:abc=:", "/a%2Fb?c=d%20e&f=%zz#g", "keyslk_abc",
+            "for=192.0.2.1;proto=https;host=a.example", "filename YS50eHQ=,b", id,
+        ]
+    )
+    func others(_ text: String) {
+        #expect(HookRedaction.text(text) == text)
+    }
 }

@@ -106,7 +106,7 @@ struct HookTurnsTests {
         func send(_ message: HookMessage, within timeout: Duration) async throws(HookFailure) -> [UInt8] {
             answers.withLock { $0.calls += 1 }
             while !answers.withLock({ $0.isAnswering || $0.isAway }) { await Task.yield() }
-            if answers.withLock({ $0.isAway }) { throw HookFailure("away") }
+            if answers.withLock({ $0.isAway }) { throw HookFailure("away", isOutage: true) }
             return Array(#"{"RejectUpload":true}"#.utf8)
         }
     }
@@ -152,5 +152,36 @@ struct HookTurnsTests {
         app.goAway()
         let away = await code { () async throws(UploadError) in _ = try await hooks.willCreate(other) }
         #expect(away == (isFailOpen ? nil : .unavailable))
+    }
+
+    /// An app that fails in this way, one after the other, and in the last one from then on.
+    private final class FailingApp: HookTransport {
+        private let failures: Mutex<[HookFailure]>
+
+        init(_ failures: [HookFailure]) { self.failures = Mutex(failures) }
+
+        func send(_ message: HookMessage, within timeout: Duration) async throws(HookFailure) -> [UInt8] {
+            let failure = failures.withLock { $0.count > 1 ? $0.removeFirst() : $0.first }
+            throw failure ?? HookFailure("none")
+        }
+    }
+
+    @Test("with hooks.onFailure=allow only an outage lets pass, and none that follows an answer")
+    func answers() async throws {
+        let away = HookFailure("away", isOutage: true)
+        let busy = HookFailure("429", isTransient: true)
+        let cases: [(failures: [HookFailure], code: UploadError.Code?)] = [
+            ([away], nil), ([HookFailure("no JSON")], .unavailable), ([busy, away], .unavailable),
+            ([HookFailure("restarts", isTransient: true, isOutage: true), away], nil),
+            ([HookFailure("restarts", isTransient: true, isOutage: true), HookFailure("no JSON")], .unavailable),
+        ]
+        for (failures, expected) in cases {
+            let settings = HookSettings(events: [.preCreate], timeout: .seconds(600), isFailOpen: true)
+            let caller = HookCaller(settings, FailingApp(failures))
+            let hooks = BlockingHooks(caller, clock: ManualClock()) { _, _, _ in }
+            let upload = try upload(of: "alice")
+            let found = await code { () async throws(UploadError) in _ = try await hooks.willCreate(upload) }
+            #expect(found == expected, "\(failures)")
+        }
     }
 }

@@ -59,6 +59,14 @@ package final class Authenticator: Sendable {
         return .key(key)
     }
 
+    /// Whether a request can bring the token of an app user, if issuers of such tokens are trusted.
+    ///
+    /// - Parameter authorization: The value of the Authorization field.
+    /// - Returns: Whether it can.
+    package static func isForUser(authorization: String) -> Bool {
+        (try? bearer(authorization)).map(isJSONWebToken) ?? false
+    }
+
     /// Whether a credential begins with a JSON object in base64url, and has parts (RFC 7515 §7.1).
     private static func isJSONWebToken(_ credential: String) -> Bool {
         credential.hasPrefix("ey") && credential.utf8.count { $0 == UInt8(ascii: ".") } >= 2
