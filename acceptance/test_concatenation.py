@@ -32,6 +32,8 @@ def test_parts_by_any_url_become_one(api):
     data = [content(MIB + 1, 1), content(5, 2), content(3 * MIB, 3)]
     urls = [partial(api, piece) for piece in data]
     named = [urls[0], path_of(urls[1]), urls[2].replace("127.0.0.1", "elsewhere.example"), urls[1].rsplit("/", 1)[1]]
+    # As the app can have it named.
+    named[1] = named[1].replace("/files/", "/files/a%2Ffilm%2C1~")
     url = final(api, named, metadata={"filename": "whole.bin"})
     whole = data[0] + data[1] + data[2] + data[1]
     identifier = upload_id(url)
@@ -63,6 +65,29 @@ def test_no_url_is_fetched(api):
     """A list that names another server is refused although its host answers."""
     with pytest.raises(AssertionError, match="ERR_UPLOAD_NOT_FOUND"):
         final(api, [api.url + "/openapi.yaml"])
+
+
+SEPARATORS = {
+    "tab": "\t",
+    "comma": ",",
+    "two fields": ", ",
+    "semicolon": ";",
+    "path": "/",
+    "tilde": "~",
+    "query": "?",
+    "several": " ,\t",
+}
+
+
+@pytest.mark.parametrize("separator", SEPARATORS.values(), ids=SEPARATORS)
+def test_urls_are_separated_by_spaces_only(api, separator):
+    """All but the last were left out, and their URLs went to hooks."""
+    urls = [partial(api, b"a"), partial(api, b"b")]
+    for named in (urls, [path_of(url) for url in urls], [url.rsplit("/", 1)[1] for url in urls]):
+        answer = api.create(None, headers={"Upload-Concat": "final;" + separator.join(named)})
+        assert answer.status_code == 400 and "ERR_INVALID_CONCAT" in answer.text, answer.text
+    spaced = api.create(None, headers={"Upload-Concat": "final;" + "  ".join(urls)})
+    assert api.upload(upload_id(spaced.headers["Location"]))["length"] == 2
 
 
 def disk_usage(folder):

@@ -728,7 +728,7 @@ def test_forms(s3):
     assert answer.status_code == 400 and "InvalidArgument" in answer.text and "order of the fields" in answer.text
 
 
-def posted(s3, key, conditions, fields, query=""):
+def posted(s3, key, conditions, fields, query="", header=None):
     """The response to a form with a file of type `text/html`."""
     form = s3.generate_presigned_post(BUCKET, key, Conditions=conditions, ExpiresIn=60)
     content = b"".join(
@@ -738,7 +738,7 @@ def posted(s3, key, conditions, fields, query=""):
     content += b'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n'
     content += b"Content-Type: text/html\r\n\r\n<script>\r\n--b--\r\n"
     headers = {"Content-Type": "multipart/form-data; boundary=b"}
-    return requests.post(form["url"] + query, data=content, headers=headers, timeout=10)
+    return requests.post(form["url"] + query, data=content, headers=headers | (header or {}), timeout=10)
 
 
 @pytest.mark.parametrize("control", ["\0", "\1", "\t", "\r", "\n", "\r\n", "\x7f"], ids=repr)
@@ -777,6 +777,19 @@ def test_the_md5_in_a_form_is_compared(s3):
     for hashed, status in ((b"other", 400), (b"<script>", 204)):
         value = base64.b64encode(hashlib.md5(hashed).digest()).decode()
         assert posted(s3, "digest", [condition], [("Content-MD5", value)]).status_code == status
+
+
+@pytest.mark.parametrize("name", ["x-oss-forbid-overwrite", "x-cos-forbid-overwrite", "x-oss-tagging", "x-cos-tagging"])
+def test_fields_of_another_vendor_in_a_form_are_refused(s3, name):
+    """They were left out: the object was replaced, or had no tags."""
+    s3.put_object(Bucket=BUCKET, Key="kept", Body=b"kept")
+    value = "true" if name.endswith("overwrite") else "a=1"
+    in_form = posted(s3, "kept", [["starts-with", "$" + name, ""]], [(name, value)])
+    in_head = posted(s3, "kept", [], [], header={name: value})
+    tagged = posted(s3, "kept", [], [], header={"x-amz-tagging": "a=1"})
+    for refused in (in_form, in_head, tagged):
+        assert refused.status_code == 400 and "<Code>InvalidArgument</Code>" in refused.text, refused.text
+    assert read(s3, "kept") == b"kept"
 
 
 def test_a_form_gets_no_fields_from_its_query(s3):

@@ -72,6 +72,28 @@ struct ApsaraUploadsTests {
         #expect(try await begin(user("dora")) == nil)
     }
 
+    @Test("what has expired, and is not forgotten yet, hides nothing that a user has begun", arguments: ["a", "z"])
+    func expiredBegun(_ name: String) async throws {
+        let clock = ManualClock()
+        let state = InMemoryState(clock: clock)
+        let begun = BegunUploads("begun", in: state, maximum: 3)
+        func begin(_ id: String) async throws -> Bool {
+            let now = clock.now
+            let change = try await begun.beginning(id, of: "dora", until: now.addingTimeInterval(10), at: now)
+            guard let change else { return false }
+            return try await state.apply([change])
+        }
+        for round in 1...3 {
+            for number in 1...3 { #expect(try await begin("m\(round)\(number)")) }
+            #expect(try await !begin("m\(round)4"))
+            clock.advance(by: 10)
+        }
+        // Their keys are before or after those that have expired.
+        for number in 1...3 { #expect(try await begin("\(name)\(number)")) }
+        #expect(try await !begin("\(name)4"))
+        #expect(try await begun.beginning("\(name)4", of: "eve", until: clock.now, at: clock.now) != nil)
+    }
+
     // MARK: Credentials
 
     @Test("UploadAuth has its six fields and UploadAddress its three, in the alphabets that all clients carry")

@@ -53,6 +53,37 @@ struct VimeoCallerTests {
         #expect(VimeoLimits(Grant(id: "x", subject: "dora", expiresAt: .distantFuture)) == nil)
     }
 
+    @Test("only whoever may upload sees what it began, and learns where bytes go", arguments: 0..<8)
+    func links(to mask: Int) throws {
+        let all: [VimeoScope] = [.upload, .edit, .private]
+        let scopes = Set(all.indices.filter { mask & 1 << $0 != 0 }.map { all[$0] })
+        let grant = Grant(id: "token_1", subject: "dora", dialect: "vimeo", expiresAt: .distantFuture)
+        let caller = VimeoCaller(grant: grant, scopes: scopes.union([.public, .create, .delete]))
+        let uploads = scopes.contains(.upload)
+        #expect(caller.maySee(begunBy: "token_1") == (uploads || scopes.contains(.private)))
+        #expect(caller.mayAdd(toVideoBegunBy: "token_1") == uploads)
+        for other in ["token_2", nil] {
+            #expect(caller.maySee(begunBy: other) == scopes.contains(.private))
+            #expect(caller.mayAdd(toVideoBegunBy: other) == scopes.isSuperset(of: [.upload, .edit]))
+        }
+    }
+
+    @Test("what Vimeo tells loses each link by which bytes come, and nothing else")
+    func sending() throws {
+        let told = #"""
+            {"uri": "/videos/1", "link": "https://a.example/1", "form": "<form>", "pictures": {"link": "x", "sizes": [{"link": "y"}]},
+            "upload": {"status": "in_progress", "approach": "tus", "size": 5, "upload_link": "x", "form": "x", "gcs": [{"x": "x"}]},
+            "data": [{"upload": {"upload_link": "x"}, "complete_uri": "x", "n": 1}, 7]}
+            """#
+        let kept = #"""
+            {"uri": "/videos/1", "link": "https://a.example/1", "form": null, "pictures": {"link": null, "sizes": [{"link": "y"}]},
+            "upload": {"status": "in_progress", "approach": "tus", "size": 5, "upload_link": null, "form": null, "gcs": null},
+            "data": [{"upload": {"upload_link": null}, "complete_uri": null, "n": 1}, 7]}
+            """#
+        let members = try #require(VimeoUpstream.members(Array(told.utf8)))
+        #expect(VimeoBroker.withoutSending(members) == VimeoUpstream.members(Array(kept.utf8)))
+    }
+
     @Test("an API key is none")
     func keys() throws {
         let key = APIKey(id: "key_1", name: "k", scopes: [.upload], createdAt: now, expiresAt: nil, digest: [])

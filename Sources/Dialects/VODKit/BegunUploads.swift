@@ -35,9 +35,15 @@ package struct BegunUploads: Sendable {
         until end: Date,
         at now: Date
     ) async throws(UploadError) -> DialectChange? {
-        let open = try await records.records(kind, prefix: Self.key("", of: user), after: nil, limit: maximum)
-        // Those that have expired are forgotten now and then.
-        guard open.count(where: { $0.expiresAt.map { now < $0 } ?? true }) < maximum else { return nil }
+        var (open, last) = (0, nil as String?)
+        while true {
+            let page = try await records.records(kind, prefix: Self.key("", of: user), after: last, limit: maximum)
+            // Those that have expired are forgotten now and then; until then they do not hide the others.
+            open += page.count(where: { $0.expiresAt.map { now < $0 } ?? true })
+            guard open < maximum else { return nil }
+            guard page.count == maximum, let end = page.last else { break }
+            last = end.key
+        }
         let record = DialectRecord(
             kind: kind,
             key: Self.key(id, of: user),

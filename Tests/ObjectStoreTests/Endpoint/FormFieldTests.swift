@@ -222,6 +222,49 @@ struct FormFieldTests {
         #expect(try await form.stored?.attributes?.tags == (isStored ? ["t": "1"] : nil))
     }
 
+    @Test(
+        "tags, and that nothing is replaced, are not left out where another vendor or another request has them",
+        arguments: Vendor.allCases
+    )
+    func misplaced(_ vendor: Vendor) async throws {
+        let form = try await FormBench(vendor)
+        #expect(try await form.post([], []).outcome == "204")
+        let stored = try await form.stored
+        func refusal(field name: String, _ value: String) async throws -> String {
+            try await form.post([["starts-with", "$" + name, ""]], [(name, value)]).outcome
+        }
+        func refusal(header name: String, _ value: String) async throws -> String {
+            try await form.post([], [], header: [try #require(FieldName(name)): value]).outcome
+        }
+        for other in Vendor.allCases {
+            let (tagging, forbids) = (other.fieldPrefix + "tagging", other.fieldPrefix + "forbid-overwrite")
+            for name in [tagging, tagging.uppercased()] {
+                #expect(try await refusal(header: name, "t=1") == "400 InvalidArgument", "\(name)")
+            }
+            if other == vendor { continue }
+            #expect(try await refusal(field: tagging, "t=1") == "400 InvalidArgument", "\(tagging)")
+            for value in ["true", "false", ""] {
+                #expect(try await refusal(field: forbids, value) == "400 InvalidArgument", "\(forbids)")
+            }
+            // Of S3 it would be unknown in any request.
+            let unknown = other == .aws ? "501 NotImplemented" : "400 InvalidArgument"
+            #expect(try await refusal(header: forbids, "true") == unknown, "\(forbids)")
+        }
+        #expect(try await form.stored == stored)
+    }
+
+    @Test("that nothing is replaced also holds as a header field of the request", arguments: [Vendor.aliyun, .tencent])
+    func forbidOverwrite(_ vendor: Vendor) async throws {
+        let form = try await FormBench(vendor)
+        let name = try #require(FieldName(vendor.fieldPrefix + "forbid-overwrite"))
+        let refused = vendor == .aliyun ? "409 FileAlreadyExists" : "412 PreconditionFailed"
+        for outcome in ["204", refused] {
+            #expect(try await form.post([], [], header: [name: "true"]).outcome == outcome)
+        }
+        #expect(try await form.post([], [], header: [name: "x"]).outcome == "400 InvalidArgument")
+        #expect(try await form.post([], [], header: [name: "false"]).outcome == "204")
+    }
+
     @Test("the query of a form adds no field")
     func query() async throws {
         let form = try await FormBench(.aws)

@@ -12,6 +12,7 @@ extension PostForm {
     ///     Content-Type: image/png      Content-Type: image/png
     ///     acl: private                 x-amz-acl: private
     ///     If-None-Match: *             If-None-Match: *, as a field of the form or of the request
+    ///     x-oss-tagging: a=1           InvalidArgument in a form for S3, as in any place where no tags of the form are
     ///     comment: two CR LF lines     left out: it has no effect
     ///     Content-Type: image/ 0x01    InvalidArgument
     ///
@@ -28,9 +29,7 @@ extension PostForm {
     ) throws(ObjectError) -> RequestHead {
         var described = HTTPFields()
         for field in fields {
-            if let name = otherTags(field.name.lowercasedASCII()) {
-                throw .argument(field.name, nil, "The tags of a form are in its field '\(name)'.")
-            }
+            if let advice = misplaced(field.name.lowercasedASCII()) { throw .argument(field.name, nil, advice) }
             let alias = aliases.first { $0.field == field.name.lowercasedASCII() }?.header
             guard alias != nil || hasEffect(field.name.lowercasedASCII()) else { continue }
             guard let name = FieldName(alias ?? field.name) else {
@@ -48,7 +47,11 @@ extension PostForm {
             described["Content-Type"] = fileType
         }
         // A condition holds wherever the client states it, as a form field or as a header field of the request.
-        for name in Self.conditions { for value in request.fields.all(name) { described.append(name, value) } }
+        for name in conditions { for value in request.fields.all(name) { described.append(name, value) } }
+        for index in request.fields.entries.indices {
+            let name = request.fields.name(at: index)
+            if let advice = misplacedInHead(name.lowercasedASCII()) { throw .argument(name, nil, advice) }
+        }
         var head = request
         head.fields = described
         // No part of the policy is about the query. Else it could add fields, as that of a presigned URL does.
@@ -69,23 +72,47 @@ extension PostForm {
         vendor == .aliyun ? [] : [("acl", vendor.profile.fields.prefix + "acl")]
     }
 
-    /// The field that has the tags, for one that other forms or other requests have them in; `nil` for each other field.
+    /// Where the form has the tags, or the condition that nothing is replaced, for a field that other forms or other requests have
+    /// them in; `nil` for each other field.
     ///
-    /// The vendors leave such a field out, and the object is without the tags by which a rule deletes it or a right is given.
-    private func otherTags(_ name: String) -> String? {
+    /// The vendors leave such a field out: the object is without the tags by which a rule deletes it or a right is given, or it
+    /// replaces another one.
+    private func misplaced(_ name: String) -> String? {
         switch (vendor, name) {
-        case (.aws, "x-amz-tagging"): "tagging"
-        case (.tencent, "tagging") where self["x-cos-tagging"] != nil: "x-cos-tagging"
-        case (.aliyun, "tagging"): "x-oss-tagging"
-        default: nil
+        case (.aws, "x-amz-tagging"), (.aliyun, "tagging"): tagsAdvice
+        case (.tencent, "tagging") where self["x-cos-tagging"] != nil: tagsAdvice
+        default: foreign(name)
         }
+    }
+
+    /// The same for a header field of the request: none has the tags of a form.
+    private func misplacedInHead(_ name: String) -> String? {
+        name == vendor.fieldPrefix + "tagging" ? tagsAdvice : foreign(name)
+    }
+
+    /// The same for a field of another vendor's.
+    private func foreign(_ name: String) -> String? {
+        let others = Vendor.allCases.filter { $0 != vendor }.map(\.fieldPrefix)
+        if others.contains(where: { name == $0 + "tagging" }) { return tagsAdvice }
+        guard others.contains(where: { name == $0 + Self.forbidOverwrite }) else { return nil }
+        let own = vendor == .aws ? "If-None-Match" : vendor.fieldPrefix + Self.forbidOverwrite
+        return "The condition that nothing is replaced is in the field '\(own)' of a form."
+    }
+
+    private var tagsAdvice: String {
+        "The tags of a form are in its field '\(vendor == .aws ? "tagging" : vendor.fieldPrefix + "tagging")'."
     }
 
     /// Whether a field, with its name in lower case, describes the object as the header field of the same name does.
     private func hasEffect(_ name: String) -> Bool {
         name.hasPrefix(vendor.profile.fields.prefix) || name.hasPrefix("content-")
-            || ["cache-control", "expires"].contains(name) || FieldName(name).map(Self.conditions.contains) ?? false
+            || ["cache-control", "expires"].contains(name) || FieldName(name).map(conditions.contains) ?? false
     }
 
-    private static let conditions: [FieldName] = ["If-Match", "If-None-Match"]
+    private static let forbidOverwrite = "forbid-overwrite"
+
+    private var conditions: [FieldName] {
+        let own = vendor == .aws ? nil : FieldName(vendor.fieldPrefix + Self.forbidOverwrite)
+        return ["If-Match", "If-None-Match"] + (own.map { [$0] } ?? [])
+    }
 }

@@ -25,16 +25,18 @@ struct VimeoVideoCalls: VimeoService {
         _ user: VimeoUser,
         _ grant: Grant,
         _ request: Request,
-        reader: VimeoDocuments.Reader? = nil
+        for caller: VimeoCaller? = nil
     ) async throws(VimeoError) -> VimeoDocuments {
         let report = try await core(await library.quota.quota(of: Account(.subject, user.subject)))
+        let now = library.clock.now
         return VimeoDocuments(
             links: links,
             media: media,
-            now: library.clock.now,
+            now: now,
             base: publicURL.base(for: request),
             quota: VimeoQuota(report, cap: grant.storedBytes),
-            reader: reader
+            caller: caller,
+            reader: caller?.reader(at: now)
         )
     }
 
@@ -49,12 +51,7 @@ struct VimeoVideoCalls: VimeoService {
             user: user,
             query: query,
             fields: VimeoFields(query.all("fields")),
-            documents: try await documents(
-                user,
-                caller.grant,
-                request,
-                reader: caller.reader(at: library.clock.now)
-            )
+            documents: try await documents(user, caller.grant, request, for: caller)
         )
     }
 

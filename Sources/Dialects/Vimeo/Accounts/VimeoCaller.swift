@@ -48,7 +48,16 @@ struct VimeoCaller: Sendable {
     }
 
     /// Whether it may see a video that a token has begun.
-    func maySee(begunBy principal: String?) -> Bool { mayRead || principal == grant.id }
+    ///
+    /// All tokens of an identity provider have one id, and some of them begin nothing.
+    func maySee(begunBy principal: String?) -> Bool {
+        mayRead || principal == grant.id && scopes.contains(.upload)
+    }
+
+    /// Whether it may add to a video that a token has begun, and so learn the links by which bytes come to it.
+    func mayAdd(toVideoBegunBy principal: String?) -> Bool {
+        scopes.contains(.upload) && (principal == grant.id || scopes.contains(.edit))
+    }
 
     /// Checks that it may remove a picture or a text track of a video.
     ///

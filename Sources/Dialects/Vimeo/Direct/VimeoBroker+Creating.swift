@@ -46,7 +46,7 @@ extension VimeoBroker {
     /// The ticket of a video whose bytes go to Vimeo by a form.
     static func ticket(_ video: VimeoCloudVideo, _ call: VimeoCall) -> JSONValue {
         var (link, form): (String?, String?)
-        if case .object(let upload)? = video.members["upload"] {
+        if case .object(let upload)? = shared(video.members, video, call)["upload"] {
             if case .string(let text)? = upload["upload_link"] { link = text }
             if case .string(let text)? = upload["form"] { form = text }
         }

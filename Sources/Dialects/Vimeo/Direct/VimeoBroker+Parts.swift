@@ -6,9 +6,14 @@ internal import VODKit
 
 /// Files, pictures and text tracks of videos at Vimeo.
 extension VimeoBroker {
-    func collection(_ name: String, of id: Int64, _ fields: [String], _ call: VimeoCall) async throws(VimeoError)
-        -> Response
-    {
+    /// A page of a list at Vimeo, each element as `shown` makes it.
+    func collection(
+        _ name: String,
+        of id: Int64,
+        _ fields: [String],
+        _ call: VimeoCall,
+        shown: (JSONValue, VimeoCloudVideo) -> JSONValue
+    ) async throws(VimeoError) -> Response {
         let page = try call.page()
         let video = try await seen(id, call)
         let document = try await upstream.document(
@@ -22,15 +27,23 @@ extension VimeoBroker {
         }
         var total = elements.count
         if case .integer(let number)? = members["total"] { total = Int(clamping: max(0, number)) }
-        return call.response(page, of: total, elements.map { Self.with($0, call) })
+        return call.response(page, of: total, elements.map { shown($0, video) })
     }
 
     /// A document in which our user stands in the place of the account's.
-    static func with(_ element: JSONValue, _ call: VimeoCall) -> JSONValue {
+    static func with(_ element: JSONValue, _ video: VimeoCloudVideo, _ call: VimeoCall) -> JSONValue {
         guard case .object(let known) = element else { return element }
-        var members = VimeoBroker.readable(known, call)
+        var members = shared(known, video, call)
         guard members["upload"] != nil || members["user"] != nil else { return .object(members) }
         members["user"] = call.documents.user(call.user)
+        return .object(members)
+    }
+
+    /// A picture or a text track, whose `link` takes its bytes.
+    static func attachment(_ element: JSONValue, _ video: VimeoCloudVideo, _ call: VimeoCall) -> JSONValue {
+        guard case .object(let known) = element else { return element }
+        var members = shared(known, video, call)
+        if members["link"] != nil, !call.caller.mayAdd(toVideoBegunBy: video.principal) { members["link"] = .null }
         return .object(members)
     }
 
@@ -54,7 +67,7 @@ extension VimeoBroker {
                 fields: Self.fields(call, VimeoUpstream.versionFields, needing: ["uri", "upload"])
             )
             try await core(await videos.watch(video))
-            return call.response(Self.with(.object(made.document), call), "video.version", 201)
+            return call.response(Self.with(.object(made.document), video, call), "video.version", 201)
         } catch {
             await withdraw(admission)
             throw error
@@ -104,7 +117,7 @@ extension VimeoBroker {
             fields: Self.fields(call, kind.fields),
             body: body
         )
-        return call.response(.object(document?.members ?? [:]), kind.mediaType)
+        return call.response(Self.attachment(.object(document?.members ?? [:]), found, call), kind.mediaType)
     }
 
     /// The members of a picture or a text track that Vimeo is told.

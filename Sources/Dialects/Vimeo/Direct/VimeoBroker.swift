@@ -54,7 +54,7 @@ struct VimeoBroker: VimeoService {
             let video = try await seen(id, call)
             let fields = Self.fields(call, VimeoUpstream.statusFields)
             let document = try await upstream.document(.get, "\(video.uri)/status", fields: fields)
-            return call.response(.object(document?.members ?? [:]), "video")
+            return call.response(.object(Self.shared(document?.members ?? [:], video, call)), "video")
         case (.files(let id), _):
             try call.caller.require(.upload)
             try call.caller.requireAdding(toVideoBegunBy: try await owned(id, call).principal)
@@ -64,17 +64,19 @@ struct VimeoBroker: VimeoService {
             try call.caller.require(.upload)
             return try await addVersion(id, call)
         case (.versions(let id), _):
-            return try await collection("versions", of: id, VimeoUpstream.versionFields, call)
+            return try await collection("versions", of: id, VimeoUpstream.versionFields, call) {
+                Self.with($0, $1, call)
+            }
         case (.version(let video, let id), _):
-            let path = "\(try await seen(video, call).uri)/versions/\(id)"
+            let video = try await seen(video, call)
             let fields = Self.fields(call, VimeoUpstream.versionFields)
-            let document = try await upstream.document(.get, path, fields: fields)
-            return call.response(Self.with(.object(document?.members ?? [:]), call), "video.version")
+            let document = try await upstream.document(.get, "\(video.uri)/versions/\(id)", fields: fields)
+            return call.response(Self.with(.object(document?.members ?? [:]), video, call), "video.version")
         case (.attachments(let kind, let id), .post):
             try call.caller.require(.upload)
             return try await addAttachment(kind, to: id, call)
         case (.attachments(let kind, let id), _):
-            return try await collection(kind.collection, of: id, kind.fields, call)
+            return try await collection(kind.collection, of: id, kind.fields, call) { Self.attachment($0, $1, call) }
         case (.attachment(let kind, let video, let id), _):
             return try await attachment(kind, id, of: video, call)
         default: return try await local.answer(resource, call)
@@ -133,7 +135,7 @@ struct VimeoBroker: VimeoService {
 
     /// A video as its user sees it.
     func shown(_ video: VimeoCloudVideo, _ call: VimeoCall) async throws(VimeoError) -> JSONValue {
-        var members = Self.readable(video.members, call)
+        var members = Self.shared(video.members, video, call)
         members["user"] = call.documents.user(call.user)
         var failure = video.failure
         if failure == nil, !video.isSettled, let key = video.sourceKey {
@@ -143,7 +145,8 @@ struct VimeoBroker: VimeoService {
         if case .object(let known)? = members["upload"] { upload = known }
         if video.approach == .streaming, let source = video.source {
             upload["approach"] = .string("streaming")
-            upload["upload_link"] = .string(call.documents.base + local.links.path(source, of: call.user))
+            let link = call.documents.base + local.links.path(source, of: call.user)
+            upload["upload_link"] = call.caller.mayAdd(toVideoBegunBy: video.principal) ? .string(link) : .null
         }
         if let failure {
             members["status"] = .string(failure.rawValue)
@@ -154,12 +157,48 @@ struct VimeoBroker: VimeoService {
         return .object(members)
     }
 
-    /// Members without links to content, unless the caller may read it.
-    static func readable(_ members: JSONMembers, _ call: VimeoCall) -> JSONMembers {
-        call.caller.mayRead ? members : members.filter { !contentMembers.contains($0.key) }
+    /// Members of what Vimeo told of a video, as far as the caller may know them: links to content if it may read, and those by
+    /// which bytes come if it may add to the video.
+    static func shared(_ members: JSONMembers, _ video: VimeoCloudVideo, _ call: VimeoCall) -> JSONMembers {
+        let members = call.caller.mayRead ? members : members.filter { !contentMembers.contains($0.key) }
+        return call.caller.mayAdd(toVideoBegunBy: video.principal) ? members : withoutSending(members)
     }
 
     private static let contentMembers: Set<String> = ["files", "download", "play"]
+
+    /// Members without what brings bytes, wherever Vimeo puts it: whoever has it may write.
+    ///
+    ///     "upload": {"approach": "tus", "upload_link": "https://…"}   "upload": {"approach": "tus", "upload_link": null}
+    ///     "pictures": {"uri": "/…", "link": "https://…"}              "pictures": {"uri": "/…", "link": null}
+    static func withoutSending(_ members: JSONMembers) -> JSONMembers {
+        var kept = members
+        for (name, value) in members {
+            switch value {
+            case _ where sendingMembers.contains(name): kept[name] = .null
+            case .object(let inner) where name == "upload":
+                var harmless = inner
+                for (name, _) in inner where !harmlessMembers.contains(name) { harmless[name] = .null }
+                kept[name] = .object(harmless)
+            case .object(let inner):
+                var inner = withoutSending(inner)
+                if name == "pictures", inner["link"] != nil { inner["link"] = .null }
+                kept[name] = .object(inner)
+            case .array(let elements):
+                kept[name] = .array(
+                    elements.map { element in
+                        guard case .object(let inner) = element else { return element }
+                        return .object(withoutSending(inner))
+                    }
+                )
+            case .null, .bool, .integer, .number, .string: break
+            }
+        }
+        return kept
+    }
+
+    private static let sendingMembers: Set<String> = ["upload_link", "upload_link_secure", "complete_uri", "form"]
+    /// Of `upload`, whose other members may be or become links.
+    private static let harmlessMembers: Set<String> = ["status", "approach", "size", "redirect_url"]
 
     func read(_ id: Int64, _ call: VimeoCall) async throws(VimeoError) -> Response {
         let video = try await seen(id, call)

@@ -20,6 +20,8 @@ struct VimeoDocuments: Sendable {
         let expiresAt: Date
     }
 
+    /// For whom they are; `nil` gives no links by which bytes come.
+    var caller: VimeoCaller?
     /// `nil` for a reader that may not read content.
     var reader: Reader?
 
@@ -35,6 +37,11 @@ struct VimeoDocuments: Sendable {
     static func time(_ seconds: Int64) -> JSONValue { time(Date(timeIntervalSince1970: Double(seconds))) }
 
     private static func text(_ text: String?) -> JSONValue { text.map(JSONValue.string) ?? .null }
+
+    /// What brings bytes to a video, such as a link: `nil` unless the caller may add to it, because whoever has it may write.
+    private func forSenders(to video: VimeoVideo, _ text: String?) -> String? {
+        caller?.mayAdd(toVideoBegunBy: video.principal) == true ? text : nil
+    }
 
     // MARK: Users
 
@@ -127,20 +134,19 @@ struct VimeoDocuments: Sendable {
     func upload(_ entry: VimeoEntry) -> JSONValue {
         let video = entry.video
         // Also when it is complete: clients ask there, first of all about an empty file.
-        let link: JSONValue =
+        let path: String? =
             switch video.approach {
-            case .tus: Self.text(entry.upload.map { base + links.tusPath($0.id) })
-            case .post, .streaming: .string(base + links.path(video))
-            case .pull, .ticket: .null
+            case .tus: entry.upload.map { links.tusPath($0.id) }
+            case .post, .streaming: links.path(video)
+            case .pull, .ticket: nil
             }
-        var form = JSONValue.null
-        if video.approach == .post, case .string(let action) = link { form = .string(Self.form(action)) }
+        let link = forSenders(to: video, path.map { base + $0 })
         return .object([
             "status": .string(entry.status.stage),
             "approach": .string(video.approach == .ticket ? "streaming" : video.approach.rawValue),
-            "upload_link": link,
+            "upload_link": Self.text(link),
             "size": (entry.upload?.length ?? video.size).map(JSONValue.integer) ?? .null,
-            "form": form,
+            "form": Self.text(video.approach == .post ? link.map(Self.form) : nil),
             "complete_uri": .null,
             "redirect_url": Self.text(video.redirectURL),
             "link": .null,
@@ -196,7 +202,7 @@ struct VimeoDocuments: Sendable {
                 ? self.upload(entry)
                 : .object([
                     "status": .string(isComplete ? "complete" : "in_progress"), "approach": .string("tus"),
-                    "upload_link": .string(base + links.tusPath(upload.id)),
+                    "upload_link": Self.text(forSenders(to: video, base + links.tusPath(upload.id))),
                     "size": upload.length.map(JSONValue.integer) ?? .null, "form": .null, "complete_uri": .null,
                     "redirect_url": .null, "link": .null,
                 ]),
@@ -216,7 +222,7 @@ struct VimeoDocuments: Sendable {
         return .object([
             "uri": .string(picture.uri(of: video)), "active": .bool(video.activePicture == picture.id),
             "type": .string("custom"), "base_link": .string(base + picture.uri(of: video)), "sizes": .array(sizes),
-            "link": .string(base + links.path(picture)), "default_picture": .bool(false),
+            "link": Self.text(forSenders(to: video, base + links.path(picture))), "default_picture": .bool(false),
             "resource_key": .string(VimeoDigest.hexadecimal("vimeo picture \(picture.subject) \(picture.id)", 20)),
         ])
     }
@@ -228,7 +234,7 @@ struct VimeoDocuments: Sendable {
             "uri": .string(track.uri(of: video)), "active": .bool(video.activeTracks?.contains(track.id) ?? false),
             "type": Self.text(track.type), "language": Self.text(track.language),
             "display_language": Self.text(track.language), "id": .integer(track.id), "name": Self.text(track.name),
-            "link": .string(base + links.path(track)),
+            "link": Self.text(forSenders(to: video, base + links.path(track))),
             "link_expires_time": .integer(2_147_483_647),
             "hls_link": Self.text(id.flatMap(contentLink)),
             "hls_link_expires_time": .integer(linkEnd.unixSeconds),
@@ -257,13 +263,13 @@ struct VimeoDocuments: Sendable {
     /// A ticket of the Old Upload (protocol notes §5.2).
     func ticket(_ entry: VimeoEntry) -> JSONValue {
         let video = entry.video
-        let link = base + links.path(video)
+        let link = forSenders(to: video, base + links.path(video))
         return ticket(
             video.id,
             of: video.user,
             link: link,
-            completion: video.approach == .post ? nil : links.completionURI(video),
-            form: video.approach == .post ? Self.form(link) : nil
+            completion: video.approach == .post ? nil : forSenders(to: video, links.completionURI(video)),
+            form: video.approach == .post ? link.map(Self.form) : nil
         )
     }
 
