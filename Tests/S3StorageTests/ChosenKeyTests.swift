@@ -178,12 +178,11 @@ struct ChosenKeyTests {
             store.put(tail, at: key, owner: nil)
             ids.append(id)
         }
-        let running = Mutex((now: 0, most: 0, all: 0))
+        let running = Mutex((now: 0, most: 0))
         store.before { method, path in
             guard method == "GET", path.contains("/.sluice/") else { return }
             running.withLock { running in
                 running.now += 1
-                running.all += 1
                 running.most = max(running.most, running.now)
             }
             for _ in 0..<20 { await Task.yield() }
@@ -205,10 +204,15 @@ struct ChosenKeyTests {
                 }
             }
         }
-        let (most, all) = running.withLock { ($0.most, $0.all) }
-        #expect(all == 1000)
+        let most = running.withLock { $0.most }
+        #expect(most > 0)
         #expect(most <= 3)
+        // For some there was no memory, so their tail objects are joined now.
+        for id in ids { try await storage.synchronize(id) }
+        let objects = store.objects
+        #expect(ids.allSatisfy { objects[$0.text]?.body.utf8.count == 100_001 })
         #expect(storage.memory.used == 0)
+        await storage.finish(within: .seconds(600))
         await store.shutDown()
     }
 }
