@@ -37,7 +37,7 @@ struct TailTests {
         record.multipart = "m"
         record.crc32c = nil
         for (number, body) in tails.enumerated() {
-            let (key, bytes) = (".sluice/\(id)/\(number)", Array(body.utf8))
+            let (key, bytes) = (".sluice/\(id)/tail-\(number)", Array(body.utf8))
             record.tails.append(TailObject(key: key, length: Int64(bytes.count), md5: Digest.hash(bytes, .md5)))
             store.put(body, at: key, owner: nil)
         }
@@ -107,7 +107,7 @@ struct TailTests {
             #expect(await append(source, to: id, at: Int64(offset), in: storage).stored == 1)
             #expect(try await tails(of: id).count < 16)
         }
-        #expect(calls.count("GET /bucket/.sluice/\(id)/0") == 0)
+        #expect(calls.count("GET /bucket/.sluice/\(id)/tail-0") == 0)
         #expect(calls.count("GET") > 0)
         let objects = store.objects
         let kept = try #require(await records.blob(id)).tails.map { objects[$0.key]?.body ?? "" }
