@@ -15,7 +15,7 @@ final class AppendSession {
         /// Size of the complete part in bytes; the last part of a blob can be smaller.
         let size: Int64
         let buffer = PartBuffer()
-        /// Bytes from tail objects that belong before the bytes in the buffer.
+        /// Bytes from tail objects that belong before the bytes in the buffer; they are read once all others are there.
         var missing: Int64
         /// Bytes received from the source.
         var received: Int64 = 0
@@ -146,6 +146,11 @@ final class AppendSession {
 
     private func currentPart(_ source: any ByteSource) async throws(UploadError) -> Part {
         if let current { return current }
+        let isFirst = parts.isEmpty && withheld.isEmpty
+        if isFirst, record.tailBytes >= settings.size(ofPart: record.partCount + 1, base: record.partSize) {
+            // Of an earlier append that ended before it could make the part.
+            try await makePartOfTails()
+        }
         let number = record.partCount + withheld.count + parts.count + 1
         guard number <= settings.maximumParts else {
             throw UploadError(
@@ -153,34 +158,43 @@ final class AppendSession {
                 "The store accepts at most \(settings.maximumParts) parts; declare the length when you create the upload."
             )
         }
-        let isFirst = parts.isEmpty && withheld.isEmpty
         let part = Part(
             number: number,
             size: settings.size(ofPart: number, base: record.partSize),
             missing: isFirst ? record.tailBytes : 0
         )
-        // If the source announces enough bytes, the length is known now and the part can be sent from its first byte.
-        if let remaining = source.remaining {
+        // If the source announces enough bytes, the length is known now and the part can be sent from its first byte. Not
+        // if tail objects belong before it: a client that brings one byte, or one byte a minute, must not make the gateway
+        // read and hold a whole part.
+        if part.missing == 0, let remaining = source.remaining {
             let coming = min(limit - taken, remaining)
             let isLast = total.map { base + taken + coming == $0 } ?? false
             if coming >= part.room || isLast && coming > 0 {
-                let length = min(part.size, part.missing + coming)
-                try await loadTails(into: part)
-                part.buffer.setLength(length)
+                part.buffer.setLength(min(part.size, coming))
             }
         }
         current = part
         return part
     }
 
-    /// Puts the bytes of tail objects at the start of a part that will become complete.
-    private func loadTails(into part: Part) async throws(UploadError) {
-        guard part.missing > 0 else { return }
+    /// Puts the bytes of tail objects at the start of a part that has all others.
+    ///
+    /// - Parameters:
+    ///   - part: Its buffer has not been read.
+    ///   - waits: Whether to wait for memory.
+    /// - Returns: `false` if there is none.
+    /// - Throws: `.unavailable`, `.storageFailure`.
+    private func loadTails(into part: Part, waits: Bool) async throws(UploadError) -> Bool {
         let kept = part.buffer.memory(adding: Int(clamping: part.missing))
         // They take memory twice until they are in the buffer. Reserve it before the request, otherwise all uploads
         // that resume at the same time use memory outside the pool.
-        let passing = max(0, min(Int(clamping: part.missing), storage.memory.capacity - kept))
-        guard await storage.takeMemory(kept + passing, within: settings.retryTime) else { throw Self.tooSlow }
+        let rest = storage.memory.capacity - part.buffer.memory - kept
+        let passing = max(0, min(Int(clamping: part.missing), rest))
+        let isTaken =
+            waits
+            ? await storage.takeMemory(kept + passing, within: settings.retryTime)
+            : storage.memory.take(kept + passing)
+        guard isTaken else { return false }
         do throws(UploadError) {
             part.buffer.prepend(try await storage.bytes(of: record.tails, in: record))
         } catch {
@@ -189,6 +203,44 @@ final class AppendSession {
         }
         storage.memory.release(passing)
         part.missing = 0
+        return true
+    }
+
+    /// Records the bytes of a part as a further tail object, because there is no memory for the tail objects before it.
+    ///
+    /// So nobody who waits for memory here holds any: many uploads that resume at once would wait for one another.
+    private func keepAsTail(_ part: Part) async throws(UploadError) {
+        defer { storage.memory.release(part.buffer.discard()) }
+        let tail = try await storage.putTail(copy(of: part), of: record).get()
+        record.tails.append(tail)
+        record.crc32c = part.crc32c
+        try await update()
+        await confirming?(recorded)
+    }
+
+    /// Makes the next part of the tail objects alone.
+    private func makePartOfTails() async throws(UploadError) {
+        record = try await storage.withMultipart(record)
+        let obsolete = record.tails
+        let part = try await storage.part(
+            record.partCount + 1,
+            of: obsolete,
+            in: record,
+            within: settings.retryTime
+        )
+        record.partCount += 1
+        record.partBytes += part.size
+        record.tails = []
+        try await update(adding: [part])
+        storage.removeInBackground(obsolete, of: record)
+    }
+
+    /// A copy of the bytes that a part has now, whose digest is being computed.
+    private func copy(of part: Part) -> PartBuffer {
+        let content = part.buffer.copy()
+        storage.hashes.add(content)
+        storage.hashes.hashNow(content)
+        return content
     }
 
     /// - Returns: `false` if there is no room for the piece in time.
@@ -215,11 +267,18 @@ final class AppendSession {
         part.number == 1 && record.multipart == nil && part.buffer.isLengthKnown && part.buffer.length == total
     }
 
-    /// An object exists as soon as it is sent, a part only once it is recorded.
-    private func mustVerifyFirst(_ part: Part) -> Bool { expectation != nil && isObject(part) }
+    /// Whether a part is sent only if the expected digest is correct.
+    ///
+    /// An object exists as soon as it is sent, a part only once it is recorded. And a client must not make the gateway read
+    /// tail objects with wrong bytes, as often as it likes.
+    private func mustVerifyFirst(_ part: Part) -> Bool { expectation != nil && (part.missing > 0 || isObject(part)) }
 
     private func send(_ part: Part) async throws(UploadError) {
         guard part.upload == nil else { return }
+        if part.missing > 0 {
+            guard try await loadTails(into: part, waits: true) else { throw Self.tooSlow }
+            seal(part)
+        }
         if isObject(part) {
             part.upload = PartUpload(object: part.buffer, record, storage)
         } else {
@@ -230,13 +289,26 @@ final class AppendSession {
 
     /// Handles a part that has all its bytes.
     private func close(_ part: Part) async throws(UploadError) {
-        try await loadTails(into: part)
         part.crc32c = crc?.value
-        part.buffer.close()
-        if settings.needsDigests { storage.hashes.add(part.buffer) } else { part.buffer.setMD5([]) }
+        if part.missing > 0, expectation == nil {
+            guard try await loadTails(into: part, waits: false) else {
+                current = nil
+                try await keepAsTail(part)
+                // The last bytes are joined at the completion.
+                if base + taken != total { try await makePartOfTails() }
+                return
+            }
+        }
+        if part.missing == 0 { seal(part) }
         current = nil
         parts.append(part)
         if !mustVerifyFirst(part) { try await send(part) }
+    }
+
+    /// No bytes come before or after those of the part any more.
+    private func seal(_ part: Part) {
+        part.buffer.close()
+        if settings.needsDigests { storage.hashes.add(part.buffer) } else { part.buffer.setMD5([]) }
     }
 
     // MARK: Recording
@@ -253,6 +325,8 @@ final class AppendSession {
     /// Waits for the first part, and records it with the confirmed parts after it.
     private func recordFirst() async throws(UploadError) {
         var confirmed: [BlobPart] = []
+        // What was to be verified first has company by now, or its memory is needed.
+        if let first = parts.first { try await send(first) }
         repeat {
             let part = parts.removeFirst()
             storage.hashes.hashNow(part.buffer)
@@ -319,15 +393,11 @@ final class AppendSession {
     /// Keeps received bytes: waits for all parts, and stores the bytes after the last complete part as a tail object.
     private func finish() async throws(UploadError) {
         var tail: Task<Result<TailObject, UploadError>, Never>?
-        var isCombined = false
         if let part = current, part.received > 0 {
             // What was sent of it is useless: the store expects the announced length.
             part.buffer.stopReaders()
             await part.upload?.wait()
-            isCombined = part.missing == 0
-            let (content, record) = (part.buffer.copy(), record)
-            storage.hashes.add(content)
-            storage.hashes.hashNow(content)
+            let (content, record) = (copy(of: part), record)
             tail = Task { [storage] in await storage.putTail(content, of: record) }
         }
         for part in parts where part.upload == nil { try await send(part) }
@@ -335,7 +405,6 @@ final class AppendSession {
         let tailObject = try await tail?.value.get()
         guard tailObject != nil || !withheld.isEmpty else { return }
         var obsolete: [TailObject] = []
-        let isFirst = withheld.isEmpty
         if !withheld.isEmpty {
             if record.multipart == nil {
                 record.state = .complete
@@ -349,13 +418,7 @@ final class AppendSession {
             obsolete = record.tails
             record.tails = []
         }
-        if let tailObject {
-            if isCombined, isFirst {
-                obsolete += record.tails
-                record.tails = []
-            }
-            record.tails.append(tailObject)
-        }
+        if let tailObject { record.tails.append(tailObject) }
         record.crc32c = crc?.value
         try await update(adding: withheld)
         storage.removeInBackground(obsolete, of: record)
@@ -365,16 +428,30 @@ final class AppendSession {
     /// With many tail objects, making a part of them would take many requests.
     private static let maximumTails = 16
 
+    /// Joins the last tail objects.
+    ///
+    /// A larger one before them is left alone until they have grown, so that small appends do not copy it again and again.
     private func joinTails() async throws(UploadError) {
-        let tails = record.tails
+        let first = Self.firstToJoin(record.tails)
+        let tails = Array(record.tails[first...])
         let before = record
         let joined = try await storage.withMemory(for: tails) { () async throws(UploadError) in
             let content = PartBuffer(whole: try await storage.bytes(of: tails, in: before))
             return try await storage.putTail(content, of: before).get()
         }
-        record.tails = [joined]
+        record.tails[first...] = [joined]
         try await update()
         storage.removeInBackground(tails, of: record)
+    }
+
+    /// The index of the first of at least two tail objects, none of them more than twice as large as all after it.
+    static func firstToJoin(_ tails: [TailObject]) -> Int {
+        var (first, size) = (tails.count, Int64(0))
+        while first > 0, first > tails.count - 2 || tails[first - 1].length <= 2 * size {
+            first -= 1
+            size += tails[first].length
+        }
+        return first
     }
 
     /// Cancels running uploads; recorded parts stay.

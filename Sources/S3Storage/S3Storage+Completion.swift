@@ -172,12 +172,14 @@ extension S3Storage {
     ///   - number: Part number.
     ///   - tails: In order; together at most as large as a part.
     ///   - record: The blob.
+    ///   - limit: Maximum time to wait for memory; long, because the store goes on with a completion without its client.
     /// - Returns: The part as the store confirmed it.
     /// - Throws: `.unavailable`, `.storageFailure`.
     func part(
         _ number: Int,
         of tails: [TailObject],
-        in record: BlobRecord
+        in record: BlobRecord,
+        within limit: Duration = .seconds(600)
     ) async throws(UploadError) -> BlobPart {
         if tails.count == 1, tails[0].length > 0 {
             let tail = tails[0]
@@ -200,8 +202,7 @@ extension S3Storage {
                 // Not every store can copy into a part; in that case the bytes are sent.
             }
         }
-        // No client waits for this request alone, hence the long limit.
-        return try await withMemory(for: tails, within: .seconds(600)) { () async throws(UploadError) in
+        return try await withMemory(for: tails, within: limit) { () async throws(UploadError) in
             let buffer = try await buffer(of: tails, in: record)
             let tag = try await PartUpload(part: number, buffer, record, self).entityTag()
             return BlobPart(number: number, size: buffer.length, entityTag: tag)

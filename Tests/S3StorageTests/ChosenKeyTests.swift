@@ -153,7 +153,7 @@ struct ChosenKeyTests {
         await store.shutDown()
     }
 
-    @Test("a thousand resumes never request more bytes at once than fit into memory")
+    @Test("hundreds of resumes never request more bytes at once than fit into memory")
     func resumes() async throws {
         let store = try FakeStore()
         let records = InMemoryBlobRecords()
@@ -161,7 +161,7 @@ struct ChosenKeyTests {
         // For two of them: while they arrive and while they are sent.
         let storage = store.storage(records, memory: 4 * Slab.size + 3 * 100_000)
         var ids: [UploadID] = []
-        for number in 0..<1000 {
+        for number in 0..<300 {
             let id = UploadID.generate(at: now)
             var record = BlobRecord(
                 id: id,
@@ -178,12 +178,11 @@ struct ChosenKeyTests {
             store.put(tail, at: key, owner: nil)
             ids.append(id)
         }
-        let running = Mutex((now: 0, most: 0, all: 0))
+        let running = Mutex((now: 0, most: 0))
         store.before { method, path in
             guard method == "GET", path.contains("/.sluice/") else { return }
             running.withLock { running in
                 running.now += 1
-                running.all += 1
                 running.most = max(running.most, running.now)
             }
             for _ in 0..<20 { await Task.yield() }
@@ -205,10 +204,15 @@ struct ChosenKeyTests {
                 }
             }
         }
-        let (most, all) = running.withLock { ($0.most, $0.all) }
-        #expect(all == 1000)
+        let most = running.withLock { $0.most }
+        #expect(most > 0)
         #expect(most <= 3)
+        // For some there was no memory, so their tail objects are joined now.
+        for id in ids { try await storage.synchronize(id) }
+        let objects = store.objects
+        #expect(ids.allSatisfy { objects[$0.text]?.body.utf8.count == 100_001 })
         #expect(storage.memory.used == 0)
+        await storage.finish(within: .seconds(600))
         await store.shutDown()
     }
 }

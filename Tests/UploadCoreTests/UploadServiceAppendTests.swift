@@ -32,19 +32,25 @@ struct UploadServiceAppendTests {
     func users() async throws {
         let bench = ServiceBench()
         let users = Mutex<[SubjectName?]>([])
-        for step in [.append, .storePart] as [FaultyStorage.Operation] {
+        for step in [.append, .synchronize, .copy, .storePart] as [FaultyStorage.Operation] {
             bench.storage.plan.before(step) { users.withLock { $0.append(StorageUser.current) } }
         }
         // Small contents of a known length take another way, in which nothing is kept in memory.
         _ = try await bench.services.uploads.append(
-            to: try await bench.upload(10),
+            to: try await bench.upload(3),
             at: 0,
             contentLength: nil,
             expecting: nil,
             from: ArraySource([1, 2, 3])
         )
         try await bench.put([1, 2], part: 1, of: try await bench.begin())
-        #expect(users.withLock { $0 } == [SubjectName("alice"), SubjectName("alice")])
+        let partial = NewUpload(dialect: "tus", length: 1, concatenation: Concatenation(.partial, raw: "partial"))
+        let part = try await bench.services.uploads.create(partial, under: bench.grant()).id
+        try await bench.append([1], to: part, at: 0)
+        let concatenation = Concatenation(.final(parts: [part]), raw: "final;…")
+        let final = NewUpload(dialect: "tus", length: nil, concatenation: concatenation)
+        _ = try await bench.services.uploads.create(final, under: bench.grant())
+        #expect(users.withLock { $0 } == [SubjectName?](repeating: SubjectName("alice"), count: 4))
     }
 
     @Test("a caller that looks repeatedly sees each append once, also those that ended meanwhile")

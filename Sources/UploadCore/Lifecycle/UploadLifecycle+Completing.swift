@@ -23,7 +23,11 @@ extension UploadLifecycle {
         try context.checkWritable()
         let effectiveLimits = try await ledger.effectiveLimits(for: upload.accounts)
         do throws(UploadError) {
-            if !isSynchronized { try await storage.synchronize(upload.id) }
+            if !isSynchronized {
+                try await StorageUser.storing(for: upload.subject) { () async throws(UploadError) in
+                    try await storage.synchronize(upload.id)
+                }
+            }
         } catch  where error.code == .finishing {
             return try await finishLater(upload, under: effectiveLimits)
         }

@@ -82,7 +82,9 @@ extension UploadLifecycle {
             if upload.offset < end {
                 let range = upload.offset - start..<end - start
                 try await bytesOf(id) { id throws(UploadError) in
-                    try await storage.copy(range, of: id, to: upload.id, at: upload.offset)
+                    try await StorageUser.storing(for: upload.subject) { () async throws(UploadError) in
+                        try await storage.copy(range, of: id, to: upload.id, at: upload.offset)
+                    }
                 }
                 upload.offset = end
             }
