@@ -86,12 +86,12 @@ def test_a_certificate_that_cannot_be_used_names_its_setting(tmp_path):
     assert done.returncode == 1 and "/nowhere.pem" in done.stderr and "tls.certificate" in done.stderr
 
 
-# `sluice uploads` and `sluice keys list --json`
+# `sluice uploads`, `sluice media` and `sluice keys list --json`
 
 
-def listed(server, *arguments, check=True, **environment):
+def listed(server, *arguments, command="uploads", check=True, **environment):
     variables = {"SLUICE_URL": server.url, "SLUICE_API_KEY": server.admin_key} | environment
-    return run("uploads", *arguments, environment=variables, check=check)
+    return run(command, *arguments, environment=variables, check=check)
 
 
 def test_uploads_are_listed_and_filtered(server, api, media):
@@ -108,6 +108,22 @@ def test_uploads_are_listed_and_filtered(server, api, media):
     assert lines == [upload for upload in api.get("/v1/uploads?state=open&limit=100").json()["uploads"]]
     assert listed(server, "--json", "--dialect", "vimeo").stdout == ""
     assert len(listed(server, "--since", "1h").stdout.splitlines()) == len(text)
+
+
+def test_media_are_the_complete_uploads(server, api):
+    token = api.post("/v1/tus/tokens", {"subject": "media-1"}).json()["token"]
+    for size in (1000, 24):
+        path = api.created(size, key=token, metadata={"filename": f"{size} bytes.mp4"})
+        assert api.patch(path, 0, b"x" * size).status_code == 204
+    api.created(5, key=token)
+    lines = listed(server, "--subject", "media-1", command="media").stdout.splitlines()
+    assert lines[0].split() == ["ID", "PROTOCOL", "BYTES", "COMPLETED", "SUBJECT", "KEY", "FILENAME"]
+    assert [line.rsplit("  ", 1)[1] for line in lines[1:3]] == ["24 bytes.mp4", "1000 bytes.mp4"]
+    assert lines[3:] == ["2 media, 1KiB"]
+    found = [json.loads(line) for line in listed(server, "--json", command="media").stdout.splitlines()]
+    assert found == api.get("/v1/uploads?state=completed&limit=100").json()["uploads"]
+    done = listed(server, "--limit", "0", command="media", check=False)
+    assert done.returncode != 0 and "--limit must be" in done.stderr
 
 
 def test_more_uploads_than_a_page(make_server):

@@ -45,8 +45,8 @@ struct Sluice: AsyncParsableCommand {
         abstract: "An upload gateway: mints upload credentials and relays uploads.",
         version: Version.current,
         subcommands: [
-            Serve.self, Health.self, Check.self, DoctorCommand.self, Keys.self, Uploads.self, Revoke.self, Secrets.self,
-            Sign.self, Credentials.self,
+            Serve.self, Health.self, Check.self, DoctorCommand.self, Keys.self, Uploads.self, Media.self, Revoke.self,
+            Secrets.self, Sign.self, Credentials.self,
             Migrate.self, Adopt.self, Verify.self, Backup.self, Restore.self,
         ],
         defaultSubcommand: Serve.self

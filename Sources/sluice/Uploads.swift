@@ -10,7 +10,7 @@ struct Uploads: AsyncParsableCommand {
         usage: "sluice uploads [--follow] [--json] [<options> ...] [<settings> ...]",
         discussion: """
             Asks the gateway on this machine, which is found by the settings, or the one at SLUICE_URL. SLUICE_API_KEY is a key with \
-            the scope read; without it, the setting adminKey is used. Lists the newest first. Completed uploads are the media. \
+            the scope read; without it, the setting adminKey is used. Lists the newest first; `sluice media` lists those that are complete. \
             With --follow, the fastest come first, then those that no byte has reached for the longest time.
             """
     )
@@ -24,20 +24,7 @@ struct Uploads: AsyncParsableCommand {
     @Option(help: "A state: open, completed, terminated, expired; several separated by commas. Default: all.")
     var state: String?
 
-    @Option(help: "App user.")
-    var subject: String?
-
-    @Option(help: "Id of the API key that made them.")
-    var key: String?
-
-    @Option(help: "Protocol, such as tus or s3.")
-    var dialect: String?
-
-    @Option(help: "Only those that were begun in this time until now, e.g. 2h.")
-    var since: String?
-
-    @Option(help: "Most uploads, 1 to 10000.")
-    var limit = 100
+    @OptionGroup var filter: UploadFilter
 
     @Option(help: "Seconds between two looks, with --follow.")
     var every = 2
@@ -48,41 +35,21 @@ struct Uploads: AsyncParsableCommand {
     @OptionGroup var options: SettingsOptions
 
     func validate() throws {
-        guard (1...10_000).contains(limit) else { throw ValidationError("--limit must be 1 to 10000") }
         guard (1...3600).contains(every) else { throw ValidationError("--every must be 1 to 3600") }
         guard looks ?? 1 > 0 else { throw ValidationError("--looks must be positive") }
         guard !follow || !json else { throw ValidationError("--follow and --json exclude each other; use /v1/events") }
     }
 
     func run() async throws {
-        let environment = ProcessInfo.processInfo.environment
-        let settings = try options.load().values
-        do {
-            let list = try UploadList(settings, url: environment["SLUICE_URL"], key: environment["SLUICE_API_KEY"])
-            defer { list.close() }
+        try await UploadFilter.asking(options) { list in
             if follow { return try await follow(list) }
-            let found = try await list.uploads(try filters(state: state), limit: limit)
+            let found = try await list.uploads(try filter.parameters(state: state), limit: filter.limit)
             if json {
                 for upload in found { Console.say(upload.json) }
             } else {
                 Console.say(Self.table(found.map { Self.cells($0.upload) }))
             }
-        } catch let failure as UploadList.Failure {
-            throw CommandFailure(failure.description)
         }
-    }
-
-    private func filters(state: String?) throws -> [(name: String, value: String)] {
-        var filters = [("state", state), ("subject", subject), ("key", key), ("dialect", dialect)]
-            .compactMap { name, value in value.map { (name: name, value: $0) } }
-        if let since {
-            guard let duration = DurationText.parse(since), duration > .zero else {
-                throw ValidationError("--since \(since): must be a positive duration such as 2h")
-            }
-            let start = Date().addingTimeInterval(-(duration / .seconds(1)))
-            filters.append((name: "createdAfter", value: start.formatted(.iso8601)))
-        }
-        return filters
     }
 
     private func follow(_ list: UploadList) async throws {
@@ -90,7 +57,8 @@ struct Uploads: AsyncParsableCommand {
         var progress = UploadProgress()
         var look = 0
         while true {
-            let uploads = try await list.uploads(try filters(state: state ?? "open"), limit: limit).map(\.upload)
+            let uploads = try await list.uploads(try filter.parameters(state: state ?? "open"), limit: filter.limit)
+                .map(\.upload)
             let rows = progress.look(at: uploads, .now).map { row in
                 let rate = row.rate.map { TextTable.bytes($0) + "/s" } ?? ""
                 return Self.cells(row.upload, rate, "\(Int(row.idle / .seconds(1)))s")
