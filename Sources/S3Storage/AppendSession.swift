@@ -120,6 +120,11 @@ final class AppendSession {
             } catch {
                 return .sourceFailed(error)
             }
+            if part.received == 0, let first = parts.first, first.missing > 0 {
+                // It needs its tail objects in any case now. Later, the parts after it would hold the memory for them, and are
+                // recorded only after it.
+                try await send(first)
+            }
             guard try await keep(piece, in: part) else { return .failed(Self.tooSlow) }
             part.received += Int64(piece.count)
             crc?.update(piece)
@@ -325,7 +330,7 @@ final class AppendSession {
     /// Waits for the first part, and records it with the confirmed parts after it.
     private func recordFirst() async throws(UploadError) {
         var confirmed: [BlobPart] = []
-        // What was to be verified first has company by now, or its memory is needed.
+        // What was to be verified first may not have been sent yet.
         if let first = parts.first { try await send(first) }
         repeat {
             let part = parts.removeFirst()

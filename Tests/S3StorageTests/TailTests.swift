@@ -149,6 +149,19 @@ struct TailTests {
         await end(store, storage)
     }
 
+    @Test("an append with a checksum does not wait for memory that its own parts hold")
+    func ownMemory() async throws {
+        let store = try FakeStore()
+        let storage = store.storage(records, memory: 8 * Slab.size)
+        let id = try await blob(partSize: 100_001, in: store)
+        let bytes = [UInt8](repeating: UInt8(ascii: "s"), count: 1 + 8 * 100_001)
+        let right = ExpectedDigest(algorithm: .md5, value: Digest.hash(bytes, .md5))
+        let report = await append(ArraySource(bytes), to: id, at: 100_000, right, in: storage)
+        #expect(report.stored == Int64(bytes.count))
+        #expect(try await parts(of: id) == [Int64](repeating: 100_001, count: 9))
+        await end(store, storage)
+    }
+
     @Test("an append that has no memory for tail objects holds none while it waits")
     func withoutMemory() async throws {
         let store = try FakeStore()
