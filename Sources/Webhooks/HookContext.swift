@@ -35,8 +35,10 @@ package struct HookContext: Sendable {
         for index in head.fields.entries.indices {
             let name = head.fields.name(at: index)
             if Self.secrets.contains(name.lowercased()) { continue }
-            let value = withoutCredentials(head.fields.value(at: index))
-            fields.append(RequestInfo.Field(name: name, value: value))
+            let value = head.fields.value(at: index)
+            // Before the time is spent on it: whoever sends it may have no credential.
+            if value.utf8.count > Self.mostBytesOfField { continue }
+            fields.append(RequestInfo.Field(name: name, value: withoutCredentials(value)))
         }
         let host = request.clientAddress
         let isPeer = host == request.peerAddress

@@ -41,19 +41,24 @@ enum HookRedaction {
     }
 
     /// Without the codes of links to uploads, also of those in which something follows, and keys and tokens.
+    ///
+    /// Takes time in proportion to the length: a client may have no credential.
     private static func withoutTokens(_ text: String) -> String {
         let bytes = Array(text.utf8)
         let isPath = hasPath(text)
+        // Whether the bytes are in a segment of a path, not in the name of a host.
+        var isSegment = false
         var (kept, position) = ([UInt8](), 0)
-        for index in bytes.indices where index >= position {
+        for index in bytes.indices {
+            if bytes[index] == UInt8(ascii: "/") { isSegment = index == 0 || bytes[index - 1] != UInt8(ascii: "/") }
             let isDot = bytes[index] == UInt8(ascii: ".")
-            guard isDot || bytes[index] == UInt8(ascii: "_") else { continue }
+            // What may come before a code is looked at first: underscores belong to codes.
+            guard index >= position, isDot || bytes[index] == UInt8(ascii: "_") && endsWithPrefix(bytes[...index])
+            else { continue }
             let run = bytes[(index + 1)...].prefix(while: isCode).count
             let isCredential =
-                isDot
-                ? run >= codeLength && endsWithID(bytes[..<index])
-                    || run == codeLength && isPath && isSegment(bytes[..<index], bytes[(index + 1 + run)...])
-                : run >= codeLength && endsWithPrefix(bytes[...index])
+                !isDot && run >= codeLength || isDot && run >= codeLength && endsWithID(bytes[..<index])
+                || isDot && run == codeLength && isPath && isSegment && ends(bytes[(index + 1 + run)...])
             guard isCredential else { continue }
             kept += bytes[position..<(isDot ? index : index + 1)]
             position = index + 1 + run
@@ -71,12 +76,9 @@ enum HookRedaction {
             && (bytes.dropLast(4).last.map { !isCode($0) } ?? true)
     }
 
-    /// Whether a code between these bytes is in a segment of a path, not in the name of a host.
-    private static func isSegment(_ before: ArraySlice<UInt8>, _ after: ArraySlice<UInt8>) -> Bool {
-        let slash = UInt8(ascii: "/")
-        guard let start = before.lastIndex(of: slash), before[..<start].last != slash else { return false }
-        // The code is not the middle of a name with several dots.
-        return after.first != UInt8(ascii: ".") || after.dropFirst().first.map { !isCode($0) } ?? true
+    /// Whether a code before these bytes is not the middle of a name with several dots.
+    private static func ends(_ after: ArraySlice<UInt8>) -> Bool {
+        after.first != UInt8(ascii: ".") || after.dropFirst().first.map { !isCode($0) } ?? true
     }
 
     /// Characters of the code in a link; see `LinkSigner`.
@@ -124,9 +126,9 @@ enum HookRedaction {
 
     private static func parameter(_ item: Substring, depth: Int) -> String {
         guard let equals = item.firstIndex(of: "=") else { return decoded(item, depth: depth) }
-        let name = item[..<equals]
-        if isSecret(name.removingPercentEncoding ?? String(name)) { return name + "=" }
-        return name + "=" + decoded(item[item.index(after: equals)...], depth: depth)
+        let (name, value) = (item[..<equals], item[item.index(after: equals)...])
+        if isSecret(name.removingPercentEncoding ?? String(name), value) { return name + "=" }
+        return name + "=" + decoded(value, depth: depth)
     }
 
     /// A value that may be a URL, which may have one in turn.
@@ -138,9 +140,11 @@ enum HookRedaction {
         return clean == text ? String(value) : PercentEncoding.encode(clean)
     }
 
-    private static func isSecret(_ name: String) -> Bool {
+    private static func isSecret(_ name: String, _ value: Substring) -> Bool {
         let name = name.lowercased()
-        return ["sign", "sig", "code", "key", "auth", "pass", "pwd", "jwt", "session"].contains(name)
+        // Also names of objects, pages and meetings.
+        if ["key", "session"].contains(name) { return value.utf8.count >= 16 && value.utf8.allSatisfy(isCode) }
+        return ["sign", "sig", "code", "auth", "pass", "pwd", "jwt"].contains(name)
             || ["signature", "token", "secret", "password", "apikey", "api_key", "api-key", "hmac"].contains {
                 name.contains($0)
             }

@@ -257,6 +257,36 @@ struct BackgroundWorkTests {
         #expect(Set(found.claimed) == ["bert100", "bert101", "anna250"])
     }
 
+    @Test("users who have nothing that is due keep nobody behind them waiting")
+    func turnsOfLateUsers() async throws {
+        let state = InMemoryState(clock: clock)
+        func insert(_ key: String, _ user: String, at position: Int64) async throws {
+            var record = DialectRecord(kind: "k", key: key, text: "{}", createdAt: clock.now)
+            record.terms = ["t", "user/\(user)"].map { DialectTerm($0, at: position) }
+            #expect(try await state.insert(record, at: clock.now))
+        }
+        for number in 100..<200 { try await insert("anna\(number)", "anna", at: 0) }
+        for number in 100..<400 { try await insert("late\(number)", "b\(number)", at: 9) }
+        try await insert("zoe", "zoe", at: 1)
+        let turns = ClaimTurns()
+        var claimed: [String] = []
+        for _ in 0..<30 where !claimed.contains("zoe") {
+            claimed += try await state.claims(
+                "k",
+                "t",
+                ofUsersWith: "user/",
+                in: turns,
+                upTo: 1,
+                after: nil,
+                limit: 1,
+                failing: FailingRecords()
+            ) { (record) throws(UploadError) -> String? in
+                try await state.removeRecord("k", record.key) ? record.key : nil
+            }.claimed
+        }
+        #expect(claimed.last == "zoe")
+    }
+
     // MARK: Posting
 
     /// Events with these names, of which some are due again at once.

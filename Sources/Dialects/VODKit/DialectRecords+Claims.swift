@@ -84,8 +84,10 @@ extension DialectRecords {
         var seen: Set<ExactText> = []
         do throws(UploadError) {
             let all = ClaimQueue(scan: due)
-            var queues = try await queues(kind, prefix, after: turns[prefix], upTo: end, limit: limit, or: all)
+            var (queues, last) = try await queues(kind, prefix, after: turns[prefix], upTo: end, limit: limit, or: all)
             let inTurn = queues.count
+            // Behind users who have nothing that is due, others may have.
+            if queues.isEmpty { turns[prefix] = last }
             if !queues.contains(where: \.isOfAll) { queues.append(all) }
             var isFirstRound = true
             while found.claimed.count < limit, queues.contains(where: { !$0.isOver }) {
@@ -101,7 +103,8 @@ extension DialectRecords {
         return found
     }
 
-    /// The queues of the users whose turn it is, in the order of their turns, and that of all in its turn.
+    /// The queues of the users whose turn it is, in the order of their turns, and that of all in its turn; and the term of the last
+    /// user who was looked at.
     private func queues(
         _ kind: String,
         _ prefix: String,
@@ -109,7 +112,7 @@ extension DialectRecords {
         upTo end: Int64,
         limit: Int,
         or all: ClaimQueue
-    ) async throws(UploadError) -> [ClaimQueue] {
+    ) async throws(UploadError) -> (queues: [ClaimQueue], last: String?) {
         var queues: [ClaimQueue] = []
         var (last, isLastRound) = (first, false)
         for _ in 0..<DeliveryTurns.mostUsers(for: limit) where queues.count < limit {
@@ -126,7 +129,7 @@ extension DialectRecords {
             guard try await count(DialectTermQuery(kind, user, positions: .min...end, limit: 1)) > 0 else { continue }
             queues.append(ClaimQueue(user: user, scan: due(kind, user, upTo: end, atOnce: ClaimQueue.mostTries)))
         }
-        return queues
+        return (queues, last)
     }
 
     private func due(
