@@ -405,8 +405,8 @@ let package = Package(
         tests(
             "SQLiteStateTests",
             [
-                "SQLiteState", "StateRecords", "UploadModel", "UploadCore", "Transport", "SystemIO", "Bytes",
-                "SluiceTesting",
+                "SQLiteState", "StateRecords", "UploadModel", "UploadCore", "Transport", "SystemIO", "MetricsKit",
+                "Bytes", "SluiceTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),

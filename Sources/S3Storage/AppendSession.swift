@@ -427,7 +427,11 @@ final class AppendSession {
         record.crc32c = crc?.value
         try await update(adding: withheld)
         storage.removeInBackground(obsolete, of: record)
-        if record.tails.count >= Self.maximumTails { try await joinTails() }
+        guard record.tails.count >= Self.maximumTails else { return }
+        // The next one waits for memory.
+        if let part = current { storage.memory.release(part.buffer.discard()) }
+        current = nil
+        try await joinTails()
     }
 
     /// With many tail objects, making a part of them would take many requests.

@@ -83,30 +83,34 @@ extension SQLiteState {
     package func eventCount() async throws(UploadError) -> Int64 { try await lastEvent() + recording.omittedCount }
 
     package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
+        // Others may be due behind those that cannot be read, which keep no writer waiting meanwhile.
+        while true {
+            if let events = try await claimNextDeliveries(limit, for: duration) { return events }
+        }
+    }
+
+    /// - Returns: `nil` if there were only events that cannot be read.
+    private func claimNextDeliveries(_ limit: Int, for duration: TimeInterval) async throws(UploadError)
+        -> [EventRecord]?
+    {
         // Writes nothing, but a write transaction orders this against concurrent settlements.
         try await writeOnce { [self] database in
             let now = clock.now
-            while true {
-                let oldest = try dueEvents(
-                    """
-                    SELECT sequence FROM event INDEXED BY event_due
-                    WHERE next_attempt_at <= ? ORDER BY next_attempt_at, sequence LIMIT ?
-                    """,
-                    [Milliseconds(now)],
-                    limit + 1,
-                    at: now,
-                    in: database
-                )
-                let chosen = oldest.count <= limit ? oldest : try inTurns(oldest, limit, at: now, in: database)
-                let rows = try chosen.compactMap { sequence in
-                    try database.row("SELECT * FROM event WHERE sequence = ?", [sequence]).map {
-                        (sequence: sequence, row: $0)
-                    }
+            let oldest = try dueEvents(
+                "SELECT sequence FROM event INDEXED BY event_due WHERE next_attempt_at <= ? ORDER BY next_attempt_at, sequence LIMIT ?",
+                [Milliseconds(now)],
+                limit + 1,
+                at: now,
+                in: database
+            )
+            let chosen = oldest.count <= limit ? oldest : try inTurns(oldest, limit, at: now, in: database)
+            let rows = try chosen.compactMap { sequence in
+                try database.row("SELECT * FROM event WHERE sequence = ?", [sequence]).map {
+                    (sequence: sequence, row: $0)
                 }
-                let events = claim(rows, until: now.addingTimeInterval(duration), at: now)
-                // Others may be due behind those that cannot be read.
-                if !events.isEmpty || rows.isEmpty { return events }
             }
+            let events = claim(rows, until: now.addingTimeInterval(duration), at: now)
+            return events.isEmpty && !rows.isEmpty ? nil : events
         }
     }
 

@@ -45,34 +45,40 @@ extension SQLiteState {
     package func claimPulls(limit: Int, except subjects: [String], for duration: TimeInterval)
         async throws(UploadError) -> [PullJob]
     {
+        // Others may be due behind those that cannot be read, which keep no writer waiting meanwhile.
+        while true {
+            if let jobs = try await claimNextPulls(limit, except: subjects, for: duration) { return jobs }
+        }
+    }
+
+    /// - Returns: `nil` if there were only pulls that cannot be read.
+    private func claimNextPulls(_ limit: Int, except subjects: [String], for duration: TimeInterval)
+        async throws(UploadError) -> [PullJob]?
+    {
         try await writeOnce { [self] database in
             let now = clock.now
-            while true {
-                let due = try database.rows(
-                    """
-                    \(Self.pullJobs) INDEXED BY pull_pending
-                    WHERE next_attempt_at <= ? \(Self.isOfOthers(subjects)) ORDER BY next_attempt_at, upload_id LIMIT ?
-                    """,
-                    SQLiteArguments(
-                        [Milliseconds(now)] + Self.list(subjects) + [limit + pullClaims.withLock { $0.count }]
-                    )
-                ).map { (id: try $0.value("upload_id", of: "pull") as String, row: $0) }
-                let (jobs, hasUnreadable) = pullClaims.withLock { claims in
-                    var (jobs, hasUnreadable) = ([PullJob](), false)
-                    for (id, row) in due where jobs.count < limit && claims.end(of: id, at: now) == nil {
-                        guard var job = try? PullJob(row: row) else {
-                            hasUnreadable = true
-                            _ = claims.take(id, until: now.addingTimeInterval(unreadable.pause("pull", id)))
-                            continue
-                        }
-                        job.claim = claims.take(id, until: now.addingTimeInterval(duration))
-                        job.isClaimed = true
-                        jobs.append(job)
+            let due = try database.rows(
+                """
+                \(Self.pullJobs) INDEXED BY pull_pending
+                WHERE next_attempt_at <= ? \(Self.isOfOthers(subjects)) ORDER BY next_attempt_at, upload_id LIMIT ?
+                """,
+                SQLiteArguments(
+                    [Milliseconds(now)] + Self.list(subjects) + [limit + pullClaims.withLock { $0.count }]
+                )
+            ).map { (id: try $0.value("upload_id", of: "pull") as String, row: $0) }
+            return pullClaims.withLock { claims in
+                var (jobs, hasUnreadable) = ([PullJob](), false)
+                for (id, row) in due where jobs.count < limit && claims.end(of: id, at: now) == nil {
+                    guard var job = try? PullJob(row: row) else {
+                        hasUnreadable = true
+                        _ = claims.take(id, until: now.addingTimeInterval(unreadable.pause("pull", id)))
+                        continue
                     }
-                    return (jobs, hasUnreadable)
+                    job.claim = claims.take(id, until: now.addingTimeInterval(duration))
+                    job.isClaimed = true
+                    jobs.append(job)
                 }
-                // Others may be due behind them.
-                if !jobs.isEmpty || !hasUnreadable { return jobs }
+                return jobs.isEmpty && hasUnreadable ? nil : jobs
             }
         }
     }

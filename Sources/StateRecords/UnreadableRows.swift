@@ -29,13 +29,14 @@ package final class UnreadableRows: Sendable {
 
     /// Counts a row that could not be read.
     ///
-    /// - Returns: Seconds for which it is put off: 2, 4, 8 … up to an hour.
+    /// - Returns: Seconds for which it is put off: 2, 4, 8 … up to an hour; an hour for a row beside too many others.
     package func pause(_ table: String, _ key: String) -> TimeInterval {
         counters[table].increment()
         return attempts.withLock { attempts in
-            if attempts.count >= Self.most { attempts = [:] }
-            let count = attempts[Name(table: table, key: key), default: 0] + 1
-            attempts[Name(table: table, key: key)] = count
+            let name = Name(table: table, key: key)
+            guard attempts.count < Self.most || attempts[name] != nil else { return Self.longestPause }
+            let count = attempts[name, default: 0] + 1
+            attempts[name] = count
             return min(TimeInterval(1 << min(count, 20)), Self.longestPause)
         }
     }

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import MetricsKit
 import SluiceTesting
 import StateRecords
 import SystemIO
@@ -387,6 +388,15 @@ struct SQLiteStateTests {
         }
         #expect(try await state.claimDeliveries(limit: 9, for: 60).map(\.sequence) == [1, 2])
         state.close()
+    }
+
+    @Test("of very many rows that cannot be read those that are not remembered are put off for an hour")
+    func manyUnreadableRows() {
+        let rows = UnreadableRows(MetricsRegistry())
+        for number in 0..<10_000 { #expect(rows.pause("event", String(number)) == 2) }
+        #expect(rows.pause("event", "10000") == 3600)
+        #expect(rows.pause("event", "0") == 4)
+        #expect(rows.pause("pull", "0") == 3600)
     }
 
     @Test("pulls that cannot be read are put off ever longer, and keep no others waiting")
