@@ -98,7 +98,10 @@ let package = Package(
         layer("StateRecords", ["UploadModel", "Bytes", "Digests", "SystemIO", "MetricsKit", "Tracing", handles]),
         layer(
             "SQLiteState",
-            ["StateRecords", "UploadModel", "SystemIO", "MetricsKit", .product(name: "GRDB", package: "GRDB.swift")]
+            [
+                "StateRecords", "UploadModel", "SystemIO", "MetricsKit", .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ]
         ),
         layer("PostgresState", ["StateRecords", "UploadModel", "Bytes", "SystemIO", "MetricsKit", "CPostgres"]),
 

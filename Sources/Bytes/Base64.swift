@@ -8,10 +8,17 @@ package enum Base64 {
         bytes.withContiguousStorageIfAvailable(encode) ?? Array(bytes).withUnsafeBufferPointer(encode)
     }
 
-    /// Hand-written because every signature uses it: copying into `Data` costs more than the encoding itself.
     @usableFromInline
-    static func encode(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
+    static func encode(_ bytes: UnsafeBufferPointer<UInt8>) -> String { encode(bytes, alphabet, isPadded: true) }
+
+    /// Hand-written because every signature uses it: copying into `Data` costs more than the encoding itself.
+    private static func encode(
+        _ bytes: UnsafeBufferPointer<UInt8>,
+        _ alphabet: StaticString,
+        isPadded: Bool
+    ) -> String {
         let length = (bytes.count + 2) / 3 * 4
+        let padding = (3 - bytes.count % 3) % 3
         return String(unsafeUninitializedCapacity: length) { text in
             alphabet.withUTF8Buffer { digits in
                 var out = 0
@@ -26,15 +33,15 @@ package enum Base64 {
                     index += 3
                     out += 4
                 }
-                let padding = index - bytes.count
-                if padding > 0 { text[length - 1] = UInt8(ascii: "=") }
-                if padding > 1 { text[length - 2] = UInt8(ascii: "=") }
+                for place in length - padding..<length { text[place] = UInt8(ascii: "=") }
             }
-            return length
+            return isPadded ? length : length - padding
         }
     }
 
     private static let alphabet: StaticString = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    private static let urlSafeAlphabet: StaticString =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
     /// Decodes `text`: standard alphabet, padded, no white space.
     ///
@@ -45,17 +52,15 @@ package enum Base64 {
         return [UInt8](data)
     }
 
+    /// Inlinable for the same reason as `encode`.
+    @inlinable
     package static func encodeURLSafe(_ bytes: some Collection<UInt8>) -> String {
-        var text = ""
-        for character in encode(bytes) {
-            switch character {
-            case "+": text.append("-")
-            case "/": text.append("_")
-            case "=": break
-            default: text.append(character)
-            }
-        }
-        return text
+        bytes.withContiguousStorageIfAvailable(encodeURLSafe) ?? Array(bytes).withUnsafeBufferPointer(encodeURLSafe)
+    }
+
+    @usableFromInline
+    static func encodeURLSafe(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
+        encode(bytes, urlSafeAlphabet, isPadded: false)
     }
 
     /// Decodes `text`: URL-safe alphabet, no padding.

@@ -116,7 +116,10 @@ extension ExactNames: Sendable where Value: Sendable {}
 
 extension StringProtocol {
     /// Whether both have the same bytes; `==` also finds canonically equivalent texts equal.
-    package func isExactly(_ other: some StringProtocol) -> Bool { utf8.elementsEqual(other.utf8) }
+    package func isExactly(_ other: some StringProtocol) -> Bool {
+        // The length of a native string is known.
+        utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
+    }
 
     /// ASCII letters in lower case, everything else unchanged.
     ///

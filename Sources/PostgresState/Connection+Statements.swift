@@ -1,4 +1,5 @@
 internal import CPostgres
+internal import StateRecords
 
 #if canImport(Glibc)
 internal import Glibc
@@ -7,13 +8,13 @@ internal import UploadModel
 
 /// The outcome of a statement that was sent together with others; empty until then.
 final class Reply {
-    fileprivate(set) var rows: [Row] = []
+    fileprivate(set) var rows: [StoredRow] = []
     /// The number of rows changed or returned.
     fileprivate(set) var count = 0
     /// The command that was run; `ROLLBACK` for a COMMIT of a failed transaction.
     fileprivate(set) var tag = ""
 
-    var row: Row? { rows.first }
+    var row: StoredRow? { rows.first }
 }
 
 /// A statement that waits to be sent.
@@ -72,7 +73,7 @@ extension Connection {
         return reply.count
     }
 
-    func row(_ statement: String, _ values: [(any Parameter)?] = []) throws(DatabaseFailure) -> Row? {
+    func row(_ statement: String, _ values: [(any Parameter)?] = []) throws(DatabaseFailure) -> StoredRow? {
         try rows(statement, values).first
     }
 
@@ -89,7 +90,7 @@ extension Connection {
         _ statement: String,
         _ values: [(any Parameter)?] = [],
         isPlannedAnew: Bool = false
-    ) throws(DatabaseFailure) -> [Row] {
+    ) throws(DatabaseFailure) -> [StoredRow] {
         let reply = send(statement, values, isPlannedAnew: isPlannedAnew)
         try flush()
         return reply.rows
@@ -262,14 +263,14 @@ extension Connection {
             if let name = PQfname(result, column) { columns[String(cString: name)] = Int(column) }
         }
         reply.rows = (0..<count).map { row in
-            Row(columns: columns, values: (0..<width).map { Self.value(result, row, $0) })
+            StoredRow(columns: columns, values: (0..<width).map { Self.value(result, row, $0) })
         }
     }
 
-    private static func value(_ result: OpaquePointer?, _ row: Int32, _ column: Int32) -> String? {
-        guard PQgetisnull(result, row, column) == 0, let start = PQgetvalue(result, row, column) else { return nil }
+    private static func value(_ result: OpaquePointer?, _ row: Int32, _ column: Int32) -> StoredCell {
+        guard PQgetisnull(result, row, column) == 0, let start = PQgetvalue(result, row, column) else { return .null }
         let bytes = UnsafeRawBufferPointer(start: start, count: Int(PQgetlength(result, row, column)))
-        return String(decoding: bytes, as: UTF8.self)
+        return .written(String(decoding: bytes, as: UTF8.self))
     }
 
     /// The failure that a result stands for; without a result, that of the connection.

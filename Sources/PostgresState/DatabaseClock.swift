@@ -1,4 +1,5 @@
 package import Foundation
+internal import StateRecords
 internal import Synchronization
 internal import UploadModel
 

@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Foundation
+internal import StateRecords
 internal import Synchronization
 internal import SystemIO
 

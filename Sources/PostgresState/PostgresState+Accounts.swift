@@ -86,7 +86,7 @@ private struct CountedChange {
     var periodStart: Date?
     let createdAt: Date
 
-    init(_ row: Row) throws {
+    init(_ row: StoredRow) throws {
         let table = "account_change"
         change.storedBytes = try row.value("stored_bytes", of: table)
         change.reservedBytes = try row.value("reserved_bytes", of: table)
@@ -267,7 +267,7 @@ extension Connection {
 }
 
 extension Account {
-    fileprivate init(row: Row) throws {
+    fileprivate init(row: StoredRow) throws {
         guard let kind = Account.Kind(rawValue: try row.value("kind", of: "account")) else {
             throw UnreadableRecord(table: "account", column: "kind")
         }

@@ -104,7 +104,7 @@ extension Connection {
         /// Whether others wait for it.
         let isWanted: Bool
 
-        fileprivate init(_ row: Row) throws {
+        fileprivate init(_ row: StoredRow) throws {
             node = try row.value("node", of: "upload_lease")
             epoch = try row.value("epoch", of: "upload_lease")
             isWanted = row.flag("is_wanted") == true

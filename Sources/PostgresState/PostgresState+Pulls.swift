@@ -55,7 +55,7 @@ extension PostgresState {
     /// jobs.
     private static let isOpen = "coalesce(next_attempt_at, 0) > 0"
 
-    private static func job(_ row: Row) throws -> PullJob {
+    private static func job(_ row: StoredRow) throws -> PullJob {
         var job = try PullJob(row: row)
         job.claim = try row.value("claim", of: "pull")
         job.isClaimed = try row.value("is_claimed", of: "pull") && job.nextAttemptAt != nil

@@ -1,3 +1,4 @@
+internal import StateRecords
 package import UploadModel
 
 extension PostgresState: StoreMarks {

@@ -3,7 +3,7 @@ internal import StateRecords
 
 /// The values of a statement.
 ///
-/// GRDB binds and reads a text up to its first NUL, so texts are encoded here, and decoded by `SQLiteRow`.
+/// GRDB binds a text up to its first NUL, so texts are encoded here, and decoded by `StoredCell`.
 struct SQLiteArguments: ExpressibleByArrayLiteral, Sendable {
     private var values: [(any DatabaseValueConvertible & Sendable)?]
 

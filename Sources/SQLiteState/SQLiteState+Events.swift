@@ -115,7 +115,7 @@ extension SQLiteState {
     }
 
     /// Claims events; those that cannot be read are claimed for nobody, ever longer.
-    private func claim(_ rows: [(sequence: Int64, row: SQLiteRow)], until end: Date, at now: Date) -> [EventRecord] {
+    private func claim(_ rows: [(sequence: Int64, row: StoredRow)], until end: Date, at now: Date) -> [EventRecord] {
         deliveryClaims.withLock { claims in
             rows.compactMap { sequence, row in
                 guard var event = try? EventRecord(row: row) else {

@@ -199,12 +199,12 @@ extension Database {
         try cachedStatement(sql: sql).execute(arguments: arguments.bound)
     }
 
-    func rows(_ sql: String, _ arguments: SQLiteArguments = SQLiteArguments()) throws -> [SQLiteRow] {
-        try SQLiteRow.all(self, sql, arguments)
+    func rows(_ sql: String, _ arguments: SQLiteArguments = SQLiteArguments()) throws -> [StoredRow] {
+        try StoredRow.all(self, sql, arguments)
     }
 
-    func row(_ sql: String, _ arguments: SQLiteArguments = SQLiteArguments()) throws -> SQLiteRow? {
+    func row(_ sql: String, _ arguments: SQLiteArguments = SQLiteArguments()) throws -> StoredRow? {
         // The statements name one row, or have a limit.
-        try SQLiteRow.all(self, sql, arguments).first
+        try StoredRow.all(self, sql, arguments).first
     }
 }

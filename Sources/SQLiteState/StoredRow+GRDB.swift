@@ -1,31 +1,14 @@
 internal import Foundation
 internal import GRDB
+internal import GRDBSQLite
 internal import StateRecords
 internal import Synchronization
 
-/// A row whose columns are found by a hash of their names; GRDB compares all names in lower case for each value.
-struct SQLiteRow: StoredRow {
-    fileprivate let row: Row
-    /// By name.
-    fileprivate let columns: [String: Int]
-
-    func isNull(_ column: String) -> Bool { stored(column).isNull }
-    func text(_ column: String) -> String? { String.fromDatabaseValue(stored(column)).map(StorableText.decode) }
-    func integer(_ column: String) -> Int64? { Int64.fromDatabaseValue(stored(column)) }
-    func flag(_ column: String) -> Bool? { Bool.fromDatabaseValue(stored(column)) }
-    func bytes(_ column: String) -> [UInt8]? { Data.fromDatabaseValue(stored(column)).map { [UInt8]($0) } }
-
-    private func stored(_ column: String) -> DatabaseValue {
-        guard let index = columns[column] else { return .null }
-        return row[index]
-    }
-}
-
-extension SQLiteRow {
+extension StoredRow {
     /// The rows of a statement that is compiled once per connection.
-    static func all(_ database: Database, _ sql: String, _ arguments: SQLiteArguments) throws -> [SQLiteRow] {
+    static func all(_ database: Database, _ sql: String, _ arguments: SQLiteArguments) throws -> [StoredRow] {
         let statement = try database.cachedStatement(sql: sql)
-        let rows = try Row.fetchAll(statement, arguments: arguments.bound)
+        let rows = try StatementRow.fetchAll(statement, arguments: arguments.bound)
         if rows.isEmpty { return [] }
         let columns = layouts.withLock { layouts in
             if let known = layouts[sql] { return known }
@@ -35,12 +18,58 @@ extension SQLiteRow {
             layouts[sql] = columns
             return columns
         }
-        return rows.map { SQLiteRow(row: $0, columns: columns) }
+        return rows.map { StoredRow(columns: columns, values: $0.values) }
     }
 
     /// By statement; the columns of a table never change while the database is open.
     private static let layouts = Mutex<[String: [String: Int]]>([:])
     private static let maximumLayouts = 500
+}
+
+/// All columns of a row, read in one go.
+///
+/// GRDB's own `Row` makes a table of the names of all columns, in lower case, for each query; a value that is read from a
+/// statement costs nothing of the kind. So a row is read as such a value.
+private struct StatementRow: DatabaseValueConvertible, StatementColumnConvertible {
+    let values: [StoredCell]
+
+    static func fromStatement(_ statement: SQLiteStatement, atUncheckedIndex index: CInt) -> StatementRow? {
+        StatementRow(sqliteStatement: statement, index: index)
+    }
+
+    init(sqliteStatement statement: SQLiteStatement, index: CInt) {
+        values = (0..<sqlite3_column_count(statement)).map { StoredCell(statement, $0) }
+    }
+
+    /// Not a value of one column.
+    var databaseValue: DatabaseValue { .null }
+
+    static func fromDatabaseValue(_ databaseValue: DatabaseValue) -> StatementRow? { nil }
+}
+
+extension StoredCell {
+    /// The value of a column in the current row of a statement.
+    ///
+    /// SQLite's pointer to it is valid until the statement is stepped or reset, or the column is converted; the value is copied
+    /// before.
+    fileprivate init(_ statement: SQLiteStatement, _ column: CInt) {
+        switch sqlite3_column_type(statement, column) {
+        case SQLITE_INTEGER:
+            self = .integer(sqlite3_column_int64(statement, column))
+        case SQLITE_FLOAT:
+            self = Int64(exactly: sqlite3_column_double(statement, column)).map { .integer($0) } ?? .other
+        case SQLITE_TEXT:
+            let start = sqlite3_column_text(statement, column)
+            let count = Int(sqlite3_column_bytes(statement, column))
+            self = .text(String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self))
+        case SQLITE_BLOB:
+            let start = sqlite3_column_blob(statement, column)
+            let count = Int(sqlite3_column_bytes(statement, column))
+            self = .bytes([UInt8](UnsafeRawBufferPointer(start: start, count: count)))
+        default:
+            self = .null
+        }
+    }
 }
 
 extension Milliseconds: DatabaseValueConvertible {

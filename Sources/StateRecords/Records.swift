@@ -2,7 +2,7 @@ internal import Foundation
 package import UploadModel
 
 extension Upload {
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         let table = "upload"
         guard let state = Upload.State(rawValue: try row.value("state", of: table)) else {
             throw UnreadableRecord(table: table, column: "state")
@@ -41,7 +41,7 @@ extension Upload {
 
 extension Concatenation {
     /// `nil` for an upload without related uploads.
-    fileprivate init?(row: some StoredRow) throws {
+    fileprivate init?(row: StoredRow) throws {
         guard let raw: String = try row.optional("concatenation_raw", of: "upload") else { return nil }
         guard let parts: JSONText = try row.optional("concatenation_parts", of: "upload") else {
             self.init(.partial, raw: raw)
@@ -58,7 +58,7 @@ extension Concatenation {
 }
 
 extension Media {
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         let table = "media"
         self.init(
             id: try row.uploadID(table),
@@ -77,7 +77,7 @@ extension Media {
 }
 
 extension APIKey {
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         let table = "api_key"
         let scopes: [String] = try row.json("scopes", of: table)
         let limits: JSONText? = try row.optional("limits", of: table)
@@ -103,7 +103,7 @@ extension APIKey {
 }
 
 extension Revocation {
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         let table = "revocation"
         let subject: String = try row.value("subject", of: table)
         self.init(
@@ -115,7 +115,7 @@ extension Revocation {
 }
 
 extension DialectRecord {
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         let table = "dialect_record"
         self.init(
             kind: try row.value("kind", of: table),
@@ -131,7 +131,7 @@ extension DialectRecord {
 extension UsageTotals {
     /// - Parameter row: Sums of columns of `account`, under their names.
     /// - Throws: `UnreadableRecord`.
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         self.init(
             openUploads: try row.value("open_uploads", of: "account"),
             storedBytes: try row.value("stored_bytes", of: "account")
@@ -140,7 +140,7 @@ extension UsageTotals {
 }
 
 extension AccountRecord {
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         let table = "account"
         var usage = Usage(periodStart: try row.date("period_start", of: table))
         usage.storedBytes = try row.value("stored_bytes", of: table)
@@ -154,7 +154,7 @@ extension AccountRecord {
 }
 
 extension PullJob {
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         let table = "pull"
         let text: String = try row.value("upload_id", of: table)
         guard let id = UploadID(text) else { throw UnreadableRecord(table: table, column: "upload_id") }

@@ -1,7 +1,7 @@
 package import UploadModel
 
 extension BlobRecord {
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         let table = "blob"
         guard let state = State(rawValue: try row.value("state", of: table)) else {
             throw UnreadableRecord(table: table, column: "state")
@@ -30,7 +30,7 @@ extension BlobRecord {
 }
 
 extension BlobPart {
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         let table = "blob_part"
         self.init(
             number: try row.value("number", of: table),

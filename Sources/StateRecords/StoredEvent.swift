@@ -3,7 +3,7 @@ internal import Foundation
 package import UploadModel
 
 extension EventRecord {
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         let table = "event"
         guard let kind = Kind(rawValue: try row.value("kind", of: table)) else {
             throw UnreadableRecord(table: table, column: "kind")
@@ -26,7 +26,7 @@ extension EventRecord {
 }
 
 extension EventRecord.Delivery {
-    fileprivate init?(row: some StoredRow) throws {
+    fileprivate init?(row: StoredRow) throws {
         let table = "event"
         guard let text: String = try row.optional("delivery", of: table) else { return nil }
         guard let state = State(rawValue: text) else { throw UnreadableRecord(table: table, column: "delivery") }

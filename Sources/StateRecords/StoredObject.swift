@@ -11,7 +11,7 @@ extension StoredRow {
 extension ObjectSummary {
     /// - Parameter row: With the values of the attributes that a listing needs, or with all attributes.
     /// - Throws: `UnreadableRecord`.
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         let table = "media"
         let attributes = try row.attributes(table)
         self.init(
@@ -28,7 +28,7 @@ extension ObjectSummary {
 }
 
 extension ObjectChecksum {
-    fileprivate init?(row: some StoredRow) throws {
+    fileprivate init?(row: StoredRow) throws {
         let table = "media"
         guard let name: String = try row.optional("checksum_algorithm", of: table) else { return nil }
         guard let algorithm = Algorithm(rawValue: name) else {
@@ -45,7 +45,7 @@ extension ObjectChecksum {
 }
 
 extension PartRecord {
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         let table = "object_part"
         let crc64: Int64 = try row.value("crc64", of: table)
         self.init(
@@ -64,7 +64,7 @@ extension PartRecord {
 }
 
 extension BucketRecord {
-    package init(row: some StoredRow) throws {
+    package init(row: StoredRow) throws {
         let table = "bucket"
         self.init(
             name: try row.value("name", of: table),

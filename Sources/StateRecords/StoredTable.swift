@@ -29,7 +29,7 @@ package struct StoredTable: Sendable {
     /// The values of `row`, in the order of the columns.
     ///
     /// - Throws: `UnreadableRecord` for a value of another type.
-    package func fields(of row: some StoredRow) throws(UnreadableRecord) -> [StoredField] {
+    package func fields(of row: StoredRow) throws(UnreadableRecord) -> [StoredField] {
         var fields: [StoredField] = []
         fields.reserveCapacity(columns.count)
         for column in columns {
@@ -53,17 +53,18 @@ package enum StoredField: Sendable, Equatable, Codable {
     case flag(Bool)
     case bytes([UInt8])
 
-    fileprivate init?(_ column: StoredTable.Column, of row: some StoredRow) {
-        if row.isNull(column.name) {
+    fileprivate init?(_ column: StoredTable.Column, of row: StoredRow) {
+        let cell = row.cell(column.name)
+        if cell.isNull {
             self = .null
             return
         }
         let field: StoredField? =
             switch column.kind {
-            case .text: row.text(column.name).map { .text($0) }
-            case .integer: row.integer(column.name).map { .integer($0) }
-            case .flag: row.flag(column.name).map { .flag($0) }
-            case .bytes: row.bytes(column.name).map { .bytes($0) }
+            case .text: cell.text.map { .text($0) }
+            case .integer: cell.integer.map { .integer($0) }
+            case .flag: cell.flag.map { .flag($0) }
+            case .bytes: cell.bytes.map { .bytes($0) }
             }
         guard let field else { return nil }
         self = field

@@ -1,25 +1,39 @@
-internal import Synchronization
+package import Synchronization
 
 /// Values that were used a moment ago, at most so many, and for so long.
 ///
 /// Dropping a value is always safe for its owner. Values are released outside the lock, so that what they end may take its time.
+/// Inlinable, because generic code that is not specialised looks up its types at each use.
 package final class RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    private struct Entry {
-        let value: Value
-        let ticket: UInt64
-        let end: Nanoseconds
+    @usableFromInline
+    struct Entry {
+        @usableFromInline let value: Value
+        @usableFromInline let ticket: UInt64
+        @usableFromInline let end: Nanoseconds
+
+        @inlinable
+        init(value: Value, ticket: UInt64, end: Nanoseconds) {
+            self.value = value
+            self.ticket = ticket
+            self.end = end
+        }
     }
 
-    private struct Contents {
-        var entries: [Key: Entry] = [:]
+    @usableFromInline
+    struct Contents {
+        @usableFromInline var entries: [Key: Entry] = [:]
         /// Oldest first, from `head`; what is not in `entries` with the same ticket is gone.
-        var order: [(key: Key, ticket: UInt64)] = []
-        var head = 0
-        var lastTicket: UInt64 = 0
+        @usableFromInline var order: [(key: Key, ticket: UInt64)] = []
+        @usableFromInline var head = 0
+        @usableFromInline var lastTicket: UInt64 = 0
         /// Whether a task drops what is old.
-        var isAging = false
+        @usableFromInline var isAging = false
+
+        @inlinable
+        init() {}
 
         /// Removes the oldest value if `isDue` says so of it.
+        @inlinable
         mutating func dropOldest(if isDue: (Entry) -> Bool) -> Value? {
             while head < order.count {
                 let (key, ticket) = order[head]
@@ -36,6 +50,7 @@ package final class RecentTable<Key: Hashable & Sendable, Value: Sendable>: Send
         }
 
         /// Keeps the list of the order in proportion to the values, also while one stays and others come and go.
+        @inlinable
         mutating func shorten() {
             guard order.count > 64 + 2 * entries.count else { return }
             order = order[head...].filter { entries[$0.key]?.ticket == $0.ticket }
@@ -43,9 +58,9 @@ package final class RecentTable<Key: Hashable & Sendable, Value: Sendable>: Send
         }
     }
 
-    private let contents = Mutex(Contents())
-    private let most: Int
-    private let age: Duration
+    @usableFromInline let contents = Mutex(Contents())
+    @usableFromInline let most: Int
+    @usableFromInline let age: Duration
 
     package init(_ limits: RecentLimits) {
         most = limits.most
@@ -59,12 +74,14 @@ package final class RecentTable<Key: Hashable & Sendable, Value: Sendable>: Send
     package var places: Int { contents.withLock { $0.order.count } }
 
     /// Removes a value and returns it.
+    @inlinable
     package func take(_ key: Key) -> Value? {
         guard most > 0 else { return nil }
         return contents.withLock { $0.entries.removeValue(forKey: key)?.value }
     }
 
     /// Keeps a value, and drops the oldest one if there are too many.
+    @inlinable
     package func put(_ key: Key, _ value: Value) {
         guard most > 0 else { return }
         let (dropped, replaced, mustAge) = contents.withLock { contents in
@@ -96,7 +113,8 @@ package final class RecentTable<Key: Hashable & Sendable, Value: Sendable>: Send
         _ = entries
     }
 
-    private static func dropOld(every age: Duration, _ table: () -> RecentTable?) async {
+    @usableFromInline
+    static func dropOld(every age: Duration, _ table: () -> RecentTable?) async {
         repeat { try? await Task.sleep(for: age) } while table()?.dropOld() == true
     }
 

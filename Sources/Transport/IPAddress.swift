@@ -24,7 +24,7 @@ package struct IPAddress: Sendable, Hashable {
     ///
     /// An IPv4-mapped address (`::ffff:192.0.2.1`) becomes that IPv4 address. A zone (`fe80::1%eth0`) is dropped.
     package init?(_ text: some StringProtocol) {
-        let zone = text.firstIndex(of: "%")
+        let zone = text.utf8.firstIndex(of: UInt8(ascii: "%"))
         let address = String(text[..<(zone ?? text.endIndex)])
         guard !address.utf8.contains(0) else { return nil }
         var four = in_addr()

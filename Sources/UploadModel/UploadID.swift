@@ -11,10 +11,21 @@ package struct UploadID: Hashable, Sendable, CustomStringConvertible {
 
     /// Parses `text`; `nil` unless it has the form above, in lower case.
     package init?(_ text: some StringProtocol) {
-        guard text.utf8.count == 26, text.utf8.allSatisfy(Self.alphabet.contains),
-            text.utf8.first.map({ $0 <= UInt8(ascii: "7") }) == true
-        else { return nil }
-        self.text = String(text)
+        guard text.utf8.count == 26 else { return nil }
+        let text = String(text)
+        guard text.utf8.allSatisfy(Self.isDigit), text.utf8.first.map({ $0 <= UInt8(ascii: "7") }) == true else {
+            return nil
+        }
+        self.text = text
+    }
+
+    /// Whether a byte is in `alphabet`.
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "i"), UInt8(ascii: "l"), UInt8(ascii: "o"), UInt8(ascii: "u"): false
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"): true
+        default: false
+        }
     }
 
     /// Generates a new id.

@@ -23,6 +23,10 @@ struct EncodingTests {
             let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ length) }
             #expect(Base64.encode(bytes) == Data(bytes).base64EncodedString())
             #expect(Base64.encode(bytes[...]) == Data(bytes).base64EncodedString())
+            let urlSafe = Data(bytes).base64EncodedString()
+                .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+            #expect(Base64.encodeURLSafe(bytes) == urlSafe)
+            #expect(Base64.encodeURLSafe(bytes[...]) == urlSafe)
         }
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import StateRecords
 import Synchronization
 import Testing
 

@@ -1,5 +1,6 @@
 import Foundation
 import SluiceTesting
+import StateRecords
 import Synchronization
 import SystemIO
 import Testing

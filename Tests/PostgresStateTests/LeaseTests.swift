@@ -1,6 +1,7 @@
 import Bytes
 import Foundation
 import SluiceTesting
+import StateRecords
 import Synchronization
 import Testing
 

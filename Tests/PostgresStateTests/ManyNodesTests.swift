@@ -5,6 +5,7 @@ import HTTPServer
 import HTTPWire
 import Signing
 import SluiceTesting
+import StateRecords
 import Synchronization
 import SystemIO
 import Testing

@@ -46,6 +46,32 @@ struct SQLiteStateTests {
         return error?.code
     }
 
+    @Test("values are read with their types, and nothing else is taken for them")
+    func values() async throws {
+        let directory = try TemporaryDirectory()
+        let state = try open(directory.path("state.sqlite"))
+        defer { state.close() }
+        let rows = try await state.read { database in
+            try database.rows(
+                """
+                SELECT NULL AS first, 7 AS integer, 'a' || char(0xFFFF) || '0b' AS text, x'00ff' AS bytes, '' AS empty,
+                    x'' AS none, 1.5 AS fraction, 2.0 AS whole, 0 AS no, 1 AS yes UNION ALL SELECT 'é', 1, 2, 3, 4, 5, 6, 7, 8, 9
+                """
+            )
+        }
+        #expect(rows.count == 2 && rows[1].text("first") == "é" && rows[1].integer("yes") == 9)
+        let row = try #require(rows.first)
+        #expect(row.isNull("first") && row.isNull("unknown") && row.text("first") == nil)
+        #expect(row.integer("integer") == 7 && row.text("integer") == nil && row.bytes("integer") == nil)
+        #expect(row.text("text") == "a\0b" && row.integer("text") == nil && row.bytes("text") == nil)
+        #expect(row.bytes("bytes") == [0, 255] && row.text("bytes") == nil && row.flag("bytes") == nil)
+        #expect(row.text("empty") == "" && row.bytes("none") == [])
+        #expect(!row.isNull("fraction") && row.integer("fraction") == nil && row.integer("whole") == 2)
+        #expect(row.flag("no") == false && row.flag("yes") == true)
+        #expect(throws: UnreadableRecord.self) { _ = try row.optional("fraction", of: "table") as Int64? }
+        #expect(throws: UnreadableRecord.self) { _ = try row.value("first", of: "table") as String }
+    }
+
     @Test("it meets the contract of state stores", arguments: StateStoreContract.all)
     func contract(_ contract: Contract<any StateStore>) async throws {
         let directory = try TemporaryDirectory()

@@ -31,6 +31,23 @@ struct UploadTests {
         #expect(NewBlob(of: upload).key == nil)
     }
 
+    @Test("an id has the digits of Crockford's base32 only, in lower case, and at most 48 bits of time")
+    func ids() throws {
+        let digits = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
+        let plain = Array("01jxqfv2w8000000000000xyz7".utf8)
+        for place in plain.indices {
+            for byte in UInt8.min...UInt8.max {
+                var changed = plain
+                changed[place] = byte
+                let text = String(decoding: changed, as: UTF8.self)
+                let isID = digits.contains(byte) && (place > 0 || byte <= UInt8(ascii: "7"))
+                #expect((UploadID(text)?.text == text) == isID, "\(place), \(byte)")
+                #expect((UploadID(text[...]) != nil) == isID)
+            }
+        }
+        #expect(UploadID(String(decoding: plain + [48], as: UTF8.self)) == nil)
+    }
+
     @Test("a change of a usage and its opposite are none")
     func usages() {
         var change = UsageChange()

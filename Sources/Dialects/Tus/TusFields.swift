@@ -7,11 +7,15 @@ internal import UploadModel
 
 /// Request fields of tus 1.0.0.
 enum TusFields {
+    private static let offsetType = "application/offset+octet-stream"
+
     /// Whether the content is bytes of the upload.
     ///
     /// Parameters of the media type are ignored.
     static func hasOffsetType(_ fields: HTTPFields) -> Bool {
-        fields["Content-Type"].flatMap { MediaType($0) }?.essence == "application/offset+octet-stream"
+        guard let type = fields["Content-Type"] else { return false }
+        // As nearly all clients write it.
+        return type.isExactly(offsetType) || MediaType(type)?.essence == offsetType
     }
 
     /// The length of a new upload: exactly one of `Upload-Length` and `Upload-Defer-Length: 1` (tus 1.0.0, creation).

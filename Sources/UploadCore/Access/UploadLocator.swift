@@ -42,7 +42,8 @@ package struct UploadLocator: Sendable {
     /// secret.
     package func id(in token: some StringProtocol) -> UploadID? {
         let text = Substring(token)
-        let token = text[(text.lastIndex(of: "~").map { text.index(after: $0) } ?? text.startIndex)...]
+        let tilde = text.utf8.lastIndex(of: UInt8(ascii: "~"))
+        let token = text[(tilde.map { text.utf8.index(after: $0) } ?? text.startIndex)...]
         guard let dot = token.utf8.firstIndex(of: UInt8(ascii: ".")), let id = UploadID(token[..<dot]) else {
             return nil
         }
