@@ -149,7 +149,7 @@ let package = Package(
         layer(
             "VODKit",
             [
-                "GatewayKit", "MetricsKit", "UploadModel", "UploadCore", "Bytes", handles,
+                "GatewayKit", "MetricsKit", "UploadModel", "UploadCore", "Bytes", "Digests", handles,
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Sources/Dialects/VODKit"

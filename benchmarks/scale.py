@@ -5,6 +5,7 @@ Run it by `benchmarks/scale`. Nothing is asserted about time.
 
 import argparse
 import contextlib
+import functools
 import re
 import sqlite3
 import statistics
@@ -13,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import scale_media
 from common import HERE, KEY, say
 from guard_requests import AUTHORIZED, BYTES, CONTENT, OPEN_BYTES, TUS, Connection
 from processes import Peer
@@ -33,6 +35,7 @@ def parse_options():
     parser = argparse.ArgumentParser(prog="benchmarks/scale", description=__doc__.splitlines()[0])
     parser.add_argument("--uploads", type=int, default=1_000_000, help="in the full state (default 1000000)")
     parser.add_argument("--events-each", type=int, default=10, help="events of each upload (default 10)")
+    parser.add_argument("--media", type=int, help="of each video service in the full state, to compare searches")
     parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds (default 5)")
     parser.add_argument("--requests", type=int, default=300, help="of each kind in a round (default 300)")
@@ -80,15 +83,17 @@ def filling(uploads, events_each):
         """
 
 
-def fill(environment, uploads, events_each, postgres):
+def fill_uploads(environment, uploads, events_each, postgres):
     say(f"filling a state with {uploads} uploads and {uploads * events_each} events")
-    statements = list(filling(uploads, events_each))
+    last = f"UPDATE event_counter SET last = {uploads * events_each}"
+    fill(environment, [*filling(uploads, events_each), *([last] if postgres else [])], postgres)
+
+
+def fill(environment, statements, postgres):
     if postgres:
         url = environment["SLUICE_DATABASE_URL"]
-        for statement in statements:
+        for statement in [*statements, "ANALYZE"]:
             postgres.query(statement, url)
-        postgres.query(f"UPDATE event_counter SET last = {uploads * events_each}", url)
-        postgres.query("ANALYZE", url)
         return
     path = Path(environment["SLUICE_DATA_DIR"]) / "state.sqlite"
     with contextlib.closing(sqlite3.connect(path)) as state:
@@ -97,6 +102,14 @@ def fill(environment, uploads, events_each, postgres):
         for statement in statements:
             with state:
                 state.execute(statement)
+
+
+def scalar(environment, statement, postgres):
+    if postgres:
+        return int(postgres.query(statement, environment["SLUICE_DATABASE_URL"])[0][0])
+    path = Path(environment["SLUICE_DATA_DIR"]) / "state.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as state:
+        return state.execute(statement).fetchone()[0]
 
 
 def start(environment, folder):
@@ -112,12 +125,12 @@ def start(environment, folder):
 class Subject:
     """A gateway, and what its requests need."""
 
-    def __init__(self, folder, uploads, options, postgres):
+    def __init__(self, folder, postgres, fill_state, objects="none"):
         folder.mkdir(parents=True)
-        environment = {
+        self.environment = environment = {
             "SLUICE_DATA_DIR": str(folder / "data"),
             "SLUICE_GATEWAY_LISTEN": "127.0.0.1:0",
-            "SLUICE_OBJECT_LISTEN": "none",
+            "SLUICE_OBJECT_LISTEN": objects,
             "SLUICE_ADMIN_KEY": KEY,
             "SLUICE_DURABILITY": "none",
             "SLUICE_LOG_LEVEL": "warning",
@@ -127,10 +140,10 @@ class Subject:
             environment |= postgres.environment(folder / "data")
         # Once, for the schema.
         start(environment, folder).stop()
-        fill(environment, uploads, options.events_each, postgres)
-        begin = time.monotonic()
+        fill_state(environment)
+        self.started = time.monotonic()
         self.peer = start(environment, folder)
-        self.seconds_to_start = time.monotonic() - begin
+        self.seconds_to_start = time.monotonic() - self.started
         self.connection = None
         self.path = None
         self.offset = OPEN_BYTES
@@ -179,12 +192,10 @@ OPERATIONS = {
 }
 
 
-def measure(subjects, options):
+def measure(subjects, operations, options):
     """Medians in microseconds by operation: of the few, of the many."""
-    for subject in subjects:
-        subject.connect()
     found = {}
-    for name, operation in OPERATIONS.items():
+    for name, operation in operations.items():
         rounds = {subject: [] for subject in subjects}
         for number in range(options.rounds + 1):
             for subject in subjects if number % 2 else reversed(subjects):
@@ -195,23 +206,56 @@ def measure(subjects, options):
     return found
 
 
+def compare_uploads(stack, folder, postgres, options):
+    subjects = []
+    for name, uploads in (("few", FEW), ("many", options.uploads)):
+
+        def fill_state(environment, uploads=uploads):
+            fill_uploads(environment, uploads, options.events_each, postgres)
+
+        subjects.append(Subject(folder / name, postgres, fill_state))
+        stack.callback(subjects[-1].peer.stop)
+    for subject in subjects:
+        subject.connect()
+    found = measure(subjects, OPERATIONS, options)
+    print(f"{options.database}: {FEW} uploads and {options.uploads}, {options.events_each} events each\n")
+    return found, "start to first connection, ms", [subject.seconds_to_start * 1000 for subject in subjects]
+
+
+def compare_media(stack, folder, postgres, options):
+    callers = []
+    for name, media in (("few", scale_media.FEW_MEDIA), ("many", options.media)):
+        begin = int(time.time() - media) * 1000
+
+        def fill_state(environment, media=media, begin=begin):
+            say(f"filling a state with {media} media of each service")
+            fill(environment, scale_media.filling(media, begin), postgres)
+
+        subject = Subject(folder / name, postgres, fill_state, objects="127.0.0.1:0")
+        stack.callback(subject.peer.stop)
+        callers.append(scale_media.Caller(subject, media, begin))
+    for caller in reversed(callers):
+        environment = caller.subject.environment
+        caller.prepare(functools.partial(scalar, environment, scale_media.WITHOUT_TERMS, postgres))
+        if postgres:
+            # As some minutes later: until then, the index of records without terms has all that had none.
+            postgres.query("VACUUM ANALYZE", environment["SLUICE_DATABASE_URL"])
+    found = measure(callers, scale_media.OPERATIONS, options)
+    print(f"{options.database}: {scale_media.FEW_MEDIA} media of each service and {options.media}\n")
+    return found, "until the terms are added, s", [caller.seconds_to_prepare for caller in callers]
+
+
 def main():
     options = parse_options()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.directory)))
         postgres = stack.enter_context(Postgres()) if options.database == "postgres" else None
-        subjects = []
-        for name, uploads in (("few", FEW), ("many", options.uploads)):
-            subject = Subject(folder / name, uploads, options, postgres)
-            stack.callback(subject.peer.stop)
-            subjects.append(subject)
-        found = measure(subjects, options)
-        print(f"{options.database}: {FEW} uploads and {options.uploads}, {options.events_each} events each\n")
+        compare = compare_uploads if options.media is None else compare_media
+        found, last, (few, many) = compare(stack, folder, postgres, options)
         print("| | few, us | many, us | ratio |\n|---|---|---|---|")
-        for name, (few, many) in found.items():
-            print(f"| {name} | {few:.0f} | {many:.0f} | {many / few:.2f} |")
-        few, many = (subject.seconds_to_start * 1000 for subject in subjects)
-        print(f"| start to first connection, ms | {few:.0f} | {many:.0f} | {many / few:.2f} |")
+        for name, times in found.items():
+            print(f"| {name} | {times[0]:.0f} | {times[1]:.0f} | {times[1] / times[0]:.2f} |")
+        print(f"| {last} | {few:.0f} | {many:.0f} | {many / max(few, 0.1):.2f} |")
 
 
 if __name__ == "__main__":

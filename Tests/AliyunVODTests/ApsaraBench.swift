@@ -30,7 +30,7 @@ struct ApsaraBench {
     let fuse = Fuse()
     let state: FaultyState
     /// Behind `state`, for what a test looks up without a call that could fail.
-    private let memory: InMemoryState
+    let memory: InMemoryState
     let services: UploadServices
     let library: ApsaraLibrary
     let uploads: ApsaraUploads

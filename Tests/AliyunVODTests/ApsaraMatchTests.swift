@@ -124,7 +124,7 @@ struct ApsaraMatchTests {
             guard let match = try? ApsaraMatch(text) else { continue }
             accepted += 1
             _ = match.holds(for: try record())
-            _ = match.creation
+            _ = match.selection()
         }
         #expect(accepted > 20)
     }
@@ -197,22 +197,64 @@ struct ApsaraMatchTests {
     @Test(
         "a filter limits the times of creation only where it must hold",
         arguments: [
-            ("CreationTime = ['2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z')", 1_767_225_600, 1_769_904_000),
-            ("CreationTime = ('2026-01-01T00:00:00Z',)", 1_767_225_600, nil),
-            ("CreationTime = (,'2026-02-01T00:00:00Z')", nil, 1_769_904_000),
+            ("CreationTime = ['2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z')", 1_767_225_600_000, 1_769_903_999_999),
+            ("CreationTime = ('2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z']", 1_767_225_601_000, 1_769_904_000_999),
+            ("CreationTime = ('2026-01-01T00:00:00Z',)", 1_767_225_601_000, .max),
+            ("CreationTime = (,'2026-02-01T00:00:00Z')", .min, 1_769_903_999_999),
+            ("CreationTime = '2026-01-01T00:00:00Z'", 1_767_225_600_000, 1_767_225_600_999),
             (
                 "Tags=a and CreationTime = ('2026-01-01T00:00:00Z',) and CreationTime=(,'2026-02-01T00:00:00Z')",
-                1_767_225_600, 1_769_904_000
+                1_767_225_601_000, 1_769_903_999_999
             ),
-            ("Tags=a or CreationTime = ('2026-01-01T00:00:00Z',)", nil, nil),
-            ("CreationTime = ('2026-01-01T00:00:00Z',) or Tags=a", nil, nil),
-            ("not CreationTime = ('2026-01-01T00:00:00Z',)", nil, nil),
-            ("ModificationTime = ('2026-01-01T00:00:00Z',)", nil, nil), ("CreationTime = (x, y)", nil, nil),
-        ] as [(String, Double?, Double?)]
+            (
+                "CreationTime = '2026-01-01T00:00:00Z' or CreationTime='2026-02-01T00:00:00Z'", 1_767_225_600_000,
+                1_769_904_000_999
+            ),
+            ("Tags=a or CreationTime = ('2026-01-01T00:00:00Z',)", .min, .max),
+            ("CreationTime = ('2026-01-01T00:00:00Z',) or Tags=a", .min, .max),
+            ("not CreationTime = ('2026-01-01T00:00:00Z',)", .min, .max),
+            ("ModificationTime = ('2026-01-01T00:00:00Z',)", .min, .max), ("CreationTime = (x, y)", .min, .max),
+            // Compared as texts.
+            ("CreationTime = ('2026-01-01T08:00:00+08:00',)", .min, .max), ("CreationTime = (2026,)", .min, .max),
+        ] as [(String, Int64, Int64)]
     )
-    func times(_ text: String, _ after: Double?, _ before: Double?) throws {
-        let found = try match(text).creation
-        #expect(found.after?.timeIntervalSince1970 == after && found.before?.timeIntervalSince1970 == before)
+    func times(_ text: String, _ first: Int64, _ last: Int64) throws {
+        #expect(try match(text).selection().positions == (first, last))
+    }
+
+    private typealias Condition = ApsaraSelection.Condition
+
+    @Test("a filter names the conditions of which all media that it matches satisfies each")
+    func conditions() throws {
+        for (text, wanted, isComplete) in [
+            ("", [], true), ("Tags=a", [Condition(.tag, ["a"])], true), ("Tags!=a", [], false),
+            ("Tags in (a, b) and CateId=7", [Condition(.tag, ["a", "b"]), Condition(.category, ["7"])], true),
+            ("CateId=7 and Title=x", [Condition(.category, ["7"])], false),
+            ("not (Tags!=a or not Status=Normal)", [Condition(.tag, ["a"]), Condition(.status, ["Normal"])], true),
+            ("not (Tags!=a and Tags!=b)", [Condition(.tag, ["a", "b"])], false),
+            ("Tags=a or ReferenceId=r", [or(Condition(.tag, ["a"]), Condition(.reference, ["r"]))], false),
+            ("Tags=a or Title=x", [], false), ("Tags=a or MediaId=x", [], false),
+            ("MediaId=x or VideoId=y", [Condition(.id, ["x", "y"])], false),
+            ("(Tags=a and Status=Normal) or Tags=b", [Condition(.tag, ["a", "b"])], false),
+            ("AppId=app-1 and Size=(1, 2)", [], false), ("AppId=app-1", [], true),
+        ] as [(String, [Condition], Bool)] {
+            let found = try match(text).selection()
+            #expect(found.conditions == wanted && found.isComplete == isComplete, "\(text)")
+        }
+        for (text, wanted) in [
+            ("AppId=app-1 and Tags=a", ["app-1"]), ("AppId in (a, b) and AppId in (b, c)", ["b"]),
+            ("AppId=a or AppId=b", ["a", "b"]), ("AppId=a or Tags=x", nil), ("AppId='a/b'", []), ("AppId!=a", nil),
+        ] as [(String, Set<String>?)] {
+            #expect(try match(text).selection().applications == wanted, "\(text)")
+        }
+        let many = "Tags in (\((0...ApsaraMatch.maximumCount).map(String.init).joined(separator: ",")))"
+        #expect(try match(many).selection() == ApsaraSelection())
+    }
+
+    private func or(_ one: Condition, _ other: Condition) -> Condition {
+        var both = Condition(max(one.field, other.field), [])
+        both.values = one.values.union(other.values)
+        return both
     }
 }
 

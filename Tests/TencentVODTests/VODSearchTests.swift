@@ -215,7 +215,7 @@ struct VODSearchTests {
         #expect(try await pages(both, finding: 10, in: bench) == 2)
         var query = VODQuery()
         query.fileIDs = samples.prefix(3).map(\.media.fileID)
-        #expect(try await pages(query, finding: 3, in: bench) == 0)
+        #expect(try await pages(query, finding: 3, in: bench) == 1)
     }
 
     @Test("a search finds media as it was last changed, also by an earlier version, and none that is deleted")
@@ -264,9 +264,10 @@ struct VODSearchTests {
         #expect(named.media.map(\.content.fileID) == [ids[0]] && named.count == 1)
         // Background work counts and reports it.
         let failing = FailingRecords(clock: bench.clock) { _ in }
-        await #expect(throws: UploadError.self) { try await bench.library.addTerms(failing) }
+        let adding = bench.state.addingTerms(to: VODMedia.kind, as: VODMedia.self)
+        await #expect(throws: UploadError.self) { try await adding(failing) }
         #expect(failing.count == 1)
-        #expect(try await !bench.library.addTerms(failing))
+        #expect(try await !adding(failing))
     }
 
     @Test("media whose session was resumed for a long time is found by the time of its commit")

@@ -101,7 +101,7 @@ struct VimeoAttachmentsTests {
             #expect(video.uri == entry.video.uri && video.versions?.count == 1)
         }
         #expect(try await Self.content(bench, entry) == [1, 2, 3])
-        #expect(try await bench.library.videos(of: VimeoUser("dora")).count == 1)
+        #expect(try await bench.videos().count == 1)
         #expect(try await bench.library.delete(try #require(try await bench.current(entry))))
         #expect(try await bench.current(ticket) == nil)
         #expect(try await Self.alive(bench).isEmpty)
@@ -540,8 +540,7 @@ struct VimeoAttachmentsTests {
             record.text = "[]"
             #expect(try await bench.state.replace(record))
         }
-        let found = try await bench.library.videos(of: made[1].video.user)
-        #expect(found.map(\.content.id) == [made[1].video.id])
+        #expect(try await bench.videos().map(\.id) == [made[1].video.id])
         #expect(try await bench.library.attachments.all(.picture, of: made[1].video).count == 1)
     }
 

@@ -15,6 +15,8 @@ struct VimeoBench {
     let clock = ManualClock()
     let fuse = Fuse()
     let state: FaultyState
+    /// Behind `state`.
+    let memory: InMemoryState
     let storage: FaultyStorage
     let services: UploadServices
     let library: VimeoLibrary
@@ -26,7 +28,8 @@ struct VimeoBench {
     static let lifetime: TimeInterval = 7 * 86_400
 
     init(limits: UploadLimits = UploadLimits(maximumBytes: 1000, lifetime: 3600)) throws {
-        state = FaultyState(InMemoryState(clock: clock), fuse: fuse)
+        memory = InMemoryState(clock: clock)
+        state = FaultyState(memory, fuse: fuse)
         storage = FaultyStorage(InMemoryStorage(), fuse: fuse)
         services = UploadServices(
             state: state,
@@ -63,6 +66,14 @@ struct VimeoBench {
     ) async throws -> VimeoEntry {
         let new = VimeoUploads.New(labels: VimeoVideo.Labels(name: "N"), approach: approach, size: size)
         return try await uploads.create(new, by: caller ?? self.caller())
+    }
+
+    /// All videos of a user.
+    func videos(of subject: String = "dora") async throws -> [VimeoVideo] {
+        let page = VimeoCall.Page(number: 1, size: 100)
+        let found = try await library.videos(page, of: VimeoUser(subject), begunBy: nil)
+        #expect(found.count == found.media.count)
+        return found.media.map(\.content)
     }
 
     /// As the library sees it now.

@@ -50,7 +50,6 @@ struct VimeoUploadsTests {
         let bench = try VimeoBench()
         for size in [10, nil] as [Int64?] {
             let entry = try await bench.create(.ticket, size)
-            let user = entry.video.user
             if size != nil {
                 #expect(await Self.failure { _ = try await bench.uploads.complete(entry) }?.code == 4011)
             }
@@ -58,7 +57,7 @@ struct VimeoUploadsTests {
             #expect(try await bench.uploads.count(of: try #require(try await bench.current(entry))) == 4)
             let open = try #require(try await bench.current(entry))
             #expect(await Self.failure { _ = try await bench.uploads.complete(open) }?.code == 4011)
-            #expect(try await bench.library.videos(of: user).isEmpty == (size != nil))
+            #expect(try await bench.videos().isEmpty == (size != nil))
             // The whole length is announced again, but only the rest comes.
             #expect(try await bench.put(Array(Self.bytes.dropFirst(4)), from: 4, of: 10, to: entry) == .stored)
             let full = try #require(try await bench.current(entry))
@@ -71,7 +70,7 @@ struct VimeoUploadsTests {
             #expect(try await bench.current(entry)?.status == .available)
             #expect(try await bench.content(entry) == Self.bytes)
         }
-        #expect(try await bench.library.videos(of: VimeoUser("dora")).count == 2)
+        #expect(try await bench.videos().count == 2)
     }
 
     @Test("a ticket of which nobody said a size, and to which nobody sent bytes, becomes an empty video")
@@ -379,8 +378,7 @@ struct VimeoUploadsTests {
                 bench.fuse.burn(afterCalls: calls)
                 let entry = try? await bench.create(approach)
                 bench.fuse.replace()
-                let user = VimeoUser("dora")
-                let found = try await bench.library.videos(of: user)
+                let found = try await bench.videos()
                 #expect(found.count <= (approach == .ticket ? 0 : 1))
                 if entry != nil { break }
                 calls += 1

@@ -102,7 +102,12 @@ package struct AliyunVODModule: GatewayModule {
         let work = BackgroundWork(context, of: "ApsaraVideo VOD")
         var services: [any Service] = [
             // What a gateway left unfinished when it died: deletions, and content that is not recorded.
-            work.loop(every: .seconds(20), isFreeing: true, library.finishRemovals, library.lookAtOpen)
+            work.loop(every: .seconds(20), isFreeing: true, library.finishRemovals, library.lookAtOpen),
+            // Apart, because it may not use what a full disk keeps for deletions.
+            work.loop(
+                every: settings.uploads.sweepEvery,
+                context.state.addingTerms(to: ApsaraMedia.recordKind, as: ApsaraMedia.self)
+            ),
         ]
         if starter.pulls != nil {
             services.append(work.loop(every: .seconds(2), wokenBy: pulls.bell, pulls.finishAll))

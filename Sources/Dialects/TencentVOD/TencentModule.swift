@@ -92,7 +92,10 @@ package struct TencentModule: GatewayModule {
             work.loop(every: .seconds(2), wokenBy: pulls.bell, pulls.finishAll)
         }
         // A look of its own, which may not use what a full disk keeps for deletions.
-        let listing = work.loop(every: context.settings.uploads.sweepEvery, library.addTerms)
+        let listing = work.loop(
+            every: context.settings.uploads.sweepEvery,
+            context.state.addingTerms(to: VODMedia.kind, as: VODMedia.self)
+        )
         services = [cleaning, listing] + [delivery, finishing].compactMap { $0 }
     }
 

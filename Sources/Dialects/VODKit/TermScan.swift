@@ -118,4 +118,15 @@ extension DialectRecords {
             if page.count < 100 { return failure }
         }
     }
+
+    /// Does that in the background.
+    package func addingTerms<Content>(
+        to kind: String,
+        as type: Content.Type
+    ) -> BackgroundWork.Step where Content: FoundByTerms & Sendable & Codable {
+        { (failing) throws(UploadError) in
+            if let failure = try await addTerms(to: kind, as: type, failing: failing) { throw failure }
+            return false
+        }
+    }
 }

@@ -121,9 +121,13 @@ package struct VimeoModule: GatewayModule {
                 await handler.respond(to: $0)
             }
         }
-        services =
-            context.mismatch == nil
-            ? [work.loop(every: .seconds(600), isFreeing: true, library.lookAtOpen)] + (direct?.services ?? []) : []
+        let cleaning = work.loop(every: .seconds(600), isFreeing: true, library.lookAtOpen)
+        // Apart, because it may not use what a full disk keeps for deletions.
+        let listing = work.loop(
+            every: context.settings.uploads.sweepEvery,
+            context.state.addingTerms(to: VimeoVideo.recordKind, as: VimeoVideo.self)
+        )
+        services = context.mismatch == nil ? [cleaning, listing] + (direct?.services ?? []) : []
         claims = [
             api("/me", "/me/{collection}", "/me/{collection}/"),
             api("/users", "/users/{user}", "/users/{user}/{collection}", "/users/{user}/uploads/{ticket}"),

@@ -272,10 +272,10 @@ struct ApsaraActions: Sendable {
         } else {
             query.offset = (Int(try call.parameters.integer("PageNo", in: 1...200) ?? 1) - 1) * query.limit
         }
-        let found = try await core(await library.search(query) { allows(call, $0) })
+        let found = try await core(await library.search(query, by: call.caller))
         var document = AliyunDocument([
             ("MediaList", .list(of: "Media", found.media.map { .object(call.documents.found($0)) })),
-            ("Total", .integer(found.count)),
+            ("Total", .integer(Int64(found.count))),
         ])
         document.add("ScrollToken", found.media.last?.content.id ?? query.after)
         return document

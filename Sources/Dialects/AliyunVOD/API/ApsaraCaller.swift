@@ -5,6 +5,7 @@ internal import ObjectGrants
 internal import Signing
 internal import UploadCore
 internal import UploadModel
+internal import VODKit
 
 /// Who called, authenticated, and what they may do.
 struct ApsaraCaller: Sendable {
@@ -71,6 +72,21 @@ struct ApsaraCaller: Sendable {
         case .key(let key): key.limits.allows(subject: subject)
         case .session(let grant): grant.upload.subject == nil || grant.upload.subject.isSameSubject(as: subject)
         }
+    }
+
+    /// The users whose media the caller may see.
+    var users: VisibleUsers {
+        switch identity {
+        case .key(let key): VisibleUsers(key.limits)
+        case .session(let grant): grant.upload.subject.map { .only([$0]) } ?? .all
+        }
+    }
+
+    /// The applications that the prefixes of a key name; `nil` if the caller may use others.
+    var applications: Set<String>? {
+        guard case .key(let key) = identity, !key.limits.prefixes.isEmpty else { return nil }
+        let names = key.limits.prefixes.compactMap { $0.firstIndex(of: "/").map($0.prefix(upTo:)) }
+        return names.count == key.limits.prefixes.count ? Set(names.map(String.init)) : nil
     }
 
     /// Whether the caller may begin media of this user, so that a key mints credentials for it.

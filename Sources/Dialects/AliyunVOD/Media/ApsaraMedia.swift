@@ -115,10 +115,8 @@ struct ApsaraMedia: Sendable, Equatable, Codable {
         return hexadecimal(milliseconds << 16 | high) + hexadecimal(UInt64.random(in: 0...UInt64.max))
     }
 
-    /// What is smaller than the ids of all uploads that begin at this time or later.
-    static func id(notBefore time: Date) -> String {
-        hexadecimal(UInt64(min(max(time.unixMilliseconds, 0), 0xFFFF_FFFF_FFFF)) << 16)
-    }
+    /// When it was made, in Unix milliseconds.
+    static func time(ofID id: String) -> Int64 { Int64(id.prefix(12), radix: 16) ?? 0 }
 
     private static func hexadecimal(_ number: UInt64) -> String {
         let text = String(number, radix: 16)

@@ -19,72 +19,96 @@ struct ApsaraQuery: Sendable {
     var after: String?
 }
 
-struct ApsaraFound: Sendable {
-    /// Of all media that match, on this page or not.
-    var count: Int64 = 0
-    /// Those of the page.
-    var media: [CodedRecord<ApsaraMedia>] = []
-}
-
 extension ApsaraLibrary {
-    private static let page = 500
+    /// Pages end there; media behind them is found by a token ("SearchMedia", ApsaraVideo VOD documentation).
+    private static let mostCounted = 5000
 
     /// Finds media.
     ///
-    /// It looks at each media that was created in the time of the query, so its cost grows with their number.
+    /// Parts of titles, sizes and other fields without terms are compared with each media that the other conditions find.
     ///
     /// - Parameters:
     ///   - query: What to find.
-    ///   - isAllowed: Whether the caller may see media.
-    /// - Returns: The page, and the number of all media that match.
+    ///   - caller: Whoever may see it.
+    /// - Returns: The page, and the number of all media that match, up to `mostCounted`.
     /// - Throws: `UploadError`.
-    func search(_ query: ApsaraQuery, where isAllowed: (ApsaraMedia) -> Bool) async throws(UploadError) -> ApsaraFound {
-        var found = ApsaraFound()
-        let times = query.match.creation
-        // Ids begin with the time, which is some seconds before that of the record if the server is slow. Times in a query
-        // have no fraction.
-        var last = times.after.map { ApsaraMedia.id(notBefore: $0.addingTimeInterval(-60)) }
-        let end = times.before.map { ApsaraMedia.id(notBefore: $0.addingTimeInterval(2)) }
-        let most = query.offset + query.limit
-        while true {
-            let page = try await records.records(ApsaraMedia.recordKind, prefix: "", after: last, limit: Self.page)
-            for record in page {
-                last = record.key
-                if let end, record.key >= end { return found.page(of: query) }
-                // What cannot be read does not keep others from being found.
-                guard let one = try? CodedRecord<ApsaraMedia>(record), !one.content.isDeleted,
-                    query.kinds.contains(one.content.searchKind), isAllowed(one.content), query.match.holds(for: one)
-                else { continue }
-                found.count += 1
-                if let after = query.after {
-                    guard query.isOldestFirst ? record.key > after : record.key < after else { continue }
+    func search(
+        _ query: ApsaraQuery,
+        by caller: ApsaraCaller
+    ) async throws(UploadError) -> MediaSearch<ApsaraMedia>.Found {
+        try await records.addTerms(to: ApsaraMedia.recordKind, as: ApsaraMedia.self)
+        var selection = query.match.selection()
+        let users = caller.users
+        if case .only(let subjects) = users { selection.conditions.append(.init(.user, subjects)) }
+        if selection.conditions.isEmpty {
+            // Media has one of them, one kind and one application.
+            selection.conditions = [.init(.status, ApsaraMedia.Status.allCases.map(\.rawValue))]
+        } else {
+            selection.isComplete = selection.isComplete && selection.conditions.allSatisfy { $0.values.count == 1 }
+        }
+        var search = MediaSearch<ApsaraMedia>(
+            ApsaraMedia.recordKind,
+            try await conditions(of: selection, query.kinds, by: caller),
+            isDescending: !query.isOldestFirst,
+            limit: query.limit,
+            mostCounted: Self.mostCounted
+        )
+        search.isCounted = selection.isComplete && selection.conditions.count == 1 && users != .some
+        search.positions = selection.positions
+        search.offset = query.offset
+        if let id = query.after {
+            // What was deleted a day ago has no record; its id begins with nearly the same time.
+            let time = try await records.record(ApsaraMedia.recordKind, id)?.createdAt.unixMilliseconds
+            search.after = DialectPlace(time ?? ApsaraMedia.time(ofID: id), id)
+        }
+        return try await search.found(in: records) { one in
+            let media = one.content
+            return !media.isDeleted && query.kinds.contains(media.searchKind) && caller.owns(media.subject)
+                && caller.may(.searchMedia, in: media.application, at: place) && query.match.holds(for: one)
+        }
+    }
+
+    /// The terms of the conditions, in the applications that the caller may use.
+    private func conditions(
+        of selection: ApsaraSelection,
+        _ kinds: Set<ApsaraQuery.Kind>,
+        by caller: ApsaraCaller
+    ) async throws(UploadError) -> [MediaSearch<ApsaraMedia>.Condition] {
+        var applications = selection.applications ?? caller.applications
+        var found: [MediaSearch<ApsaraMedia>.Condition] = []
+        for condition in selection.conditions.sorted(by: { $0.field < $1.field }) {
+            if condition.field == .id { return [.keys(condition.values)] }
+            var (terms, used): (Set<String>, Set<String>) = ([], [])
+            for prefix in condition.values {
+                for kind in kinds {
+                    let prefix = "\(prefix)\(kind.rawValue)/"
+                    for application in try await applications.orThose(with: prefix, in: records)
+                    where caller.may(.searchMedia, in: application, at: place) {
+                        terms.insert(prefix + application)
+                        used.insert(application)
+                    }
                 }
-                // Records come oldest first; only what the page can show is kept.
-                if !query.isOldestFirst || found.media.count < most { found.media.append(one) }
             }
-            if !query.isOldestFirst, found.media.count > most {
-                found.media.removeFirst(found.media.count - most)
-            }
-            if page.count < Self.page { return found.page(of: query) }
+            found.append(.terms(terms))
+            // Of other applications none satisfies this condition.
+            applications = used
         }
+        return found
     }
 }
 
-extension ApsaraFound {
-    fileprivate func page(of query: ApsaraQuery) -> ApsaraFound {
-        var copy = self
-        let ordered = query.isOldestFirst ? media : media.reversed()
-        copy.media = Array(ordered.dropFirst(query.offset).prefix(query.limit))
-        return copy
-    }
-}
-
-extension ApsaraMedia {
-    fileprivate var searchKind: ApsaraQuery.Kind {
-        switch kind {
-        case .video: isAudio ? .audio : .video
-        case .image: .image
-        case .attached: .attached
+extension Set<String>? {
+    /// These, or all behind a prefix in terms of media.
+    fileprivate func orThose(
+        with prefix: String,
+        in records: any DialectRecords
+    ) async throws(UploadError) -> Set<String> {
+        if let self { return self }
+        var (found, last): (Set<String>, String?) = ([], nil)
+        while let term = try await records.term(of: ApsaraMedia.recordKind, prefix: prefix, after: last) {
+            found.insert(String(term.dropFirst(prefix.count)))
+            last = term
         }
+        return found
     }
 }

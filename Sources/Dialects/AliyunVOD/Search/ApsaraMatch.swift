@@ -77,18 +77,6 @@ indirect enum ApsaraMatch: Sendable, Equatable {
         if let one = Int64(first), let other = Int64(second) { return one < other }
         return first < second
     }
-
-    /// The times in which media that can satisfy it was created.
-    var creation: (after: Date?, before: Date?) {
-        switch self {
-        case .isWithin(let lower, _, let upper, _, .creationTime):
-            return (try? Date(lower, strategy: .iso8601), try? Date(upper, strategy: .iso8601))
-        case .both(let first, let second):
-            let (one, other) = (first.creation, second.creation)
-            return (one.after ?? other.after, one.before ?? other.before)
-        default: return (nil, nil)
-        }
-    }
 }
 
 extension ApsaraMatch.Field {
@@ -99,7 +87,7 @@ extension ApsaraMatch.Field {
         case .title: return [media.labels.title]
         case .description: return [media.labels.description]
         case .tags: return media.labels.tags
-        case .status: return [media.content == nil ? "Uploading" : "Normal"]
+        case .status: return [media.status.rawValue]
         case .categoryID: return media.labels.categoryIDs.map(String.init)
         case .creationTime: return [ApsaraDocuments.time(record.record.createdAt)]
         case .modificationTime: return [ApsaraDocuments.time(media.modifiedAt)]

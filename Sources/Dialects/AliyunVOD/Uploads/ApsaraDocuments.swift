@@ -72,14 +72,12 @@ struct ApsaraDocuments: Sendable {
 
     // MARK: Media
 
-    private static func status(_ media: ApsaraMedia) -> String { media.content == nil ? "Uploading" : "Normal" }
-
     /// What all descriptions of videos and images have in common.
     private func common(_ record: CodedRecord<ApsaraMedia>) -> AliyunDocument {
         let media = record.content
         var document = AliyunDocument([
             ("Title", .text(media.labels.title)), ("Description", .text(media.labels.description)),
-            ("Tags", .text(media.labels.tags.joined(separator: ","))), ("Status", .text(Self.status(media))),
+            ("Tags", .text(media.labels.tags.joined(separator: ","))), ("Status", .text(media.status.rawValue)),
             ("CreationTime", .text(Self.time(record.record.createdAt))),
             ("ModificationTime", .text(Self.time(media.modifiedAt))), ("AppId", .text(media.application)),
             ("StorageLocation", .text(media.labels.storageLocation ?? media.bucket)),
@@ -166,7 +164,7 @@ struct ApsaraDocuments: Sendable {
         var document = AliyunDocument([
             ("VideoId", .text(media.id)), ("FileName", .text(media.fileName)),
             ("FileURL", .text(link(media, seconds))), ("Size", .integer(media.content?.size ?? 0)),
-            ("Status", .text(Self.status(media))), ("OutputType", .text("oss")), ("StorageClass", .text("Standard")),
+            ("Status", .text(media.status.rawValue)), ("OutputType", .text("oss")), ("StorageClass", .text("Standard")),
             ("CreationTime", .text(Self.time(record.record.createdAt))),
             ("PreprocessStatus", .text("UnPreprocess")),
         ])
@@ -180,7 +178,8 @@ struct ApsaraDocuments: Sendable {
         let type = media.isAudio ? "audio" : "video"
         let created = Self.time(record.record.createdAt)
         let base = AliyunDocument([
-            ("VideoId", .text(media.id)), ("Title", .text(media.labels.title)), ("Status", .text(Self.status(media))),
+            ("VideoId", .text(media.id)), ("Title", .text(media.labels.title)),
+            ("Status", .text(media.status.rawValue)),
             ("CoverURL", .text(media.labels.coverURL)), ("MediaType", .text(type)), ("CreationTime", .text(created)),
             ("OutputType", .text("oss")), ("StorageClass", .text("Standard")),
         ])
@@ -206,7 +205,7 @@ struct ApsaraDocuments: Sendable {
             ("MediaId", .text(media.id)), ("Title", .text(media.labels.title)), ("FileSize", .integer(size)),
             ("UploadSize", .integer(uploaded)), ("UploadRatio", .number(ratio)),
             ("UploadStatus", .text(media.content == nil ? "Uploading" : "UploadSucc")),
-            ("Status", .text(Self.status(media))),
+            ("Status", .text(media.status.rawValue)),
             ("CreationTime", .text(Self.time(record.record.createdAt))),
             ("ModificationTime", .text(Self.time(media.modifiedAt))),
         ])

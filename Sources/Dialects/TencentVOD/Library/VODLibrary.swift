@@ -58,81 +58,21 @@ struct VODLibrary: Sendable {
 
     // MARK: Searching
 
-    /// What a search has found.
-    struct Found: Sendable {
-        /// Of more than these the vendor's service does not tell the number, either (`TotalCount`, "SearchMedia", VOD
-        /// documentation).
-        static let mostCounted = 5000
-
-        /// Of all media that match, up to `mostCounted`.
-        var count = 0
-        /// Those of the page.
-        var media: [CodedRecord<VODMedia>] = []
-    }
+    typealias Found = MediaSearch<VODMedia>.Found
 
     /// Finds media of an application.
-    ///
-    /// It reads the media that has one of the terms which the query names, in the order of the query, until it has counted
-    /// enough; see `VODQuery.terms`.
     ///
     /// - Parameters:
     ///   - application: The application.
     ///   - query: What to find.
     ///   - limits: What the caller may see.
-    /// - Returns: The page, and the number of all media that match.
+    /// - Returns: The page, and the number of all media that match, up to `VODQuery.mostCounted`.
     /// - Throws: `UploadError`.
     func search(_ application: Int64, _ query: VODQuery, under limits: KeyLimits) async throws(UploadError) -> Found {
-        var found = Found()
-        guard let positions = query.positions else { return found }
-        if !query.fileIDs.isEmpty {
-            var all: [CodedRecord<VODMedia>] = []
-            for id in Set(query.fileIDs) {
-                let key = VODMedia.key(id, of: application)
-                guard DialectRecord.canBeKey(key), let record = try await records.record(VODMedia.kind, key),
-                    let one = try? CodedRecord<VODMedia>(record), !one.content.isDeleted, limits.allows(one.content),
-                    query.matches(one)
-                else { continue }
-                all.append(one)
-            }
-            all.sort(by: query.precedes)
-            return Found(count: all.count, media: Array(all.dropFirst(query.offset).prefix(query.limit)))
-        }
         try await records.addTerms(to: VODMedia.kind, as: VODMedia.self)
-        let terms = query.terms(in: application, under: limits)
-        // Of a single condition the index tells the number.
-        let whole = query.isOneTerm(under: limits) && terms.count == 1 ? terms.first : nil
-        let enough = whole == nil ? Found.mostCounted : query.offset + query.limit
-        var scan = TermScan(
-            VODMedia.kind,
-            anyOf: terms,
-            positions: positions,
-            isDescending: query.order == .newestFirst,
-            in: records
-        )
-        while found.count < enough, let next = try await scan.next() {
-            // What cannot be read does not keep others from being found.
-            guard let one = try? CodedRecord<VODMedia>(next.record), !one.content.isDeleted,
-                limits.allows(one.content), query.matches(one)
-            else { continue }
-            if found.count >= query.offset, found.media.count < query.limit { found.media.append(one) }
-            found.count += 1
+        return try await query.search(in: application, under: limits).found(in: records) { one in
+            !one.content.isDeleted && limits.allows(one.content) && query.matches(one)
         }
-        if let whole, found.count == enough {
-            let all = DialectTermQuery(VODMedia.kind, whole, positions: positions, limit: Found.mostCounted)
-            found.count = try await records.count(all)
-        }
-        return found
-    }
-
-    /// Makes media that a gateway of an earlier version wrote found like other media.
-    ///
-    /// - Returns: `false`: nobody waits for more.
-    /// - Throws: How the first record failed; `UploadError`.
-    func addTerms(_ failing: FailingRecords) async throws(UploadError) -> Bool {
-        if let failure = try await records.addTerms(to: VODMedia.kind, as: VODMedia.self, failing: failing) {
-            throw failure
-        }
-        return false
     }
 
     // MARK: Deleting

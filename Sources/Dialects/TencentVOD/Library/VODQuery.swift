@@ -1,5 +1,3 @@
-internal import Bytes
-internal import Digests
 internal import Foundation
 internal import UploadCore
 internal import UploadModel
@@ -53,60 +51,45 @@ struct VODQuery: Sendable, Equatable {
             && (createdBefore.map { created <= $0 } ?? true)
     }
 
-    func precedes(_ first: CodedRecord<VODMedia>, _ second: CodedRecord<VODMedia>) -> Bool {
-        let (one, other) = (Self.rank(first), Self.rank(second))
-        return order == .oldestFirst ? one < other : one > other
-    }
+    /// Of more than these the vendor's service does not tell the number, either (`TotalCount`, "SearchMedia", VOD
+    /// documentation).
+    static let mostCounted = 5000
 
-    /// By time, and for equal times by id.
-    private static func rank(_ record: CodedRecord<VODMedia>) -> (Date, String) {
-        (record.record.createdAt, record.content.fileID)
+    /// Parts of names and descriptions, sources and regions have no terms: of a query with no other condition, all media of the
+    /// wanted time is read until enough is found.
+    ///
+    /// - Returns: How to find it by the index.
+    func search(in application: Int64, under limits: KeyLimits) -> MediaSearch<VODMedia> {
+        let term = VODTerm(application)
+        let users = VisibleUsers(limits)
+        var found: [Set<String>] = [
+            Set(tags.map(term.tag)), Set(classIDs.map(term.classID)), Set(types.map(term.type)),
+            Set(categories.map(term.category)),
+        ]
+        if !namePrefixes.contains("") { found.append(Set(namePrefixes.map(term.namePrefix))) }
+        if case .only(let subjects) = users { found.append(Set(subjects.map(term.user))) }
+        found.removeAll(where: \.isEmpty)
+        if found.isEmpty { found = [[term.all]] }
+        let conditions: [MediaSearch<VODMedia>.Condition] =
+            fileIDs.isEmpty ? found.map { .terms($0) } : [.keys(Set(fileIDs.map { VODMedia.key($0, of: application) }))]
+        var search = MediaSearch(
+            VODMedia.kind,
+            conditions,
+            isDescending: order == .newestFirst,
+            limit: limit,
+            mostCounted: Self.mostCounted
+        )
+        search.positions = (createdAfter?.unixMilliseconds ?? .min, createdBefore?.unixMilliseconds ?? .max)
+        search.offset = offset
+        search.isCounted =
+            found.count == 1 && found[0].count == 1 && users != .some
+            && names.isEmpty && descriptions.isEmpty && sources.isEmpty && regions.isEmpty
+            && namePrefixes.allSatisfy { (1...VODTerm.longestPrefix).contains($0.unicodeScalars.count) }
+        return search
     }
 }
 
 // MARK: Terms
-
-extension VODQuery {
-    /// The times in which the media was created, in Unix milliseconds; `nil` for none.
-    var positions: ClosedRange<Int64>? {
-        let first = createdAfter?.unixMilliseconds ?? .min
-        let last = createdBefore?.unixMilliseconds ?? .max
-        return first <= last ? first...last : nil
-    }
-
-    /// Terms of which all media that matches has one: those of the condition that usually holds for the least media.
-    ///
-    /// Parts of names and descriptions, sources and regions have none: of a query with no other condition, all media of the
-    /// wanted time is read until enough is found.
-    func terms(in application: Int64, under limits: KeyLimits) -> Set<String> {
-        let term = VODTerm(application)
-        if !tags.isEmpty { return Set(tags.map(term.tag)) }
-        if !namePrefixes.isEmpty, !namePrefixes.contains("") { return Set(namePrefixes.map(term.namePrefix)) }
-        // A pattern stands for any number of users.
-        if !limits.subjects.isEmpty, !limits.subjects.contains(where: { $0.hasSuffix("*") }) {
-            return Set(limits.subjects.map(term.user))
-        }
-        if !classIDs.isEmpty { return Set(classIDs.map(term.classID)) }
-        if !types.isEmpty { return Set(types.map(term.type)) }
-        if !categories.isEmpty { return Set(categories.map(term.category)) }
-        return [term.all]
-    }
-}
-
-extension VODQuery {
-    /// Whether all media with the terms matches, and the caller may see it: the query has one condition besides its times, and
-    /// that has terms.
-    func isOneTerm(under limits: KeyLimits) -> Bool {
-        let others = [
-            tags.isEmpty, namePrefixes.isEmpty, limits.subjects.isEmpty, classIDs.isEmpty, types.isEmpty,
-            categories.isEmpty,
-        ]
-        return names.isEmpty && descriptions.isEmpty && sources.isEmpty && regions.isEmpty
-            && others.count { !$0 } <= 1
-            && namePrefixes.allSatisfy { $0.unicodeScalars.count <= VODTerm.longestPrefix }
-            && !limits.subjects.contains { $0.hasSuffix("*") }
-    }
-}
 
 /// The terms of media of an application.
 private struct VODTerm {
@@ -117,27 +100,22 @@ private struct VODTerm {
 
     init(_ application: Int64) { all = "\(application)" }
 
-    func tag(_ tag: String) -> String { text("tag", tag.precomposedStringWithCanonicalMapping) }
-    func type(_ type: String) -> String { text("type", type.precomposedStringWithCanonicalMapping) }
-    func user(_ subject: String) -> String { text("user", subject) }
+    func tag(_ tag: String) -> String { "\(all)/tag/\(DialectTerm.canonicalPart(tag))" }
+    func type(_ type: String) -> String { "\(all)/type/\(DialectTerm.canonicalPart(type))" }
+    func user(_ subject: String) -> String { "\(all)/user/\(DialectTerm.part(subject))" }
     func classID(_ id: Int64) -> String { "\(all)/class/\(id)" }
-    func category(_ category: String) -> String { text("category", category) }
+    func category(_ category: String) -> String { "\(all)/category/\(DialectTerm.part(category))" }
 
     /// Of all names that begin like this one.
     func namePrefix(_ prefix: String) -> String {
-        text("name", String(String.UnicodeScalarView(prefix.unicodeScalars.prefix(Self.longestPrefix))))
+        let first = String(String.UnicodeScalarView(prefix.unicodeScalars.prefix(Self.longestPrefix)))
+        return "\(all)/name/\(DialectTerm.part(first))"
     }
 
     /// All that media with this name has.
     func names(_ name: String) -> [String] {
         let first = Array(name.unicodeScalars.prefix(Self.longestPrefix))
         return first.indices.map { namePrefix(String(String.UnicodeScalarView(first[...$0]))) }
-    }
-
-    /// A text of a user can have any characters, and any length.
-    private func text(_ name: String, _ value: String) -> String {
-        let bytes = Array(value.utf8)
-        return "\(all)/\(name)/" + Hexadecimal.encode(bytes.count <= 32 ? bytes : Digest.hash(bytes, .sha256))
     }
 }
 

@@ -288,16 +288,15 @@ struct VimeoVideoCalls: VimeoService {
 
     private func list(_ call: VimeoCall) async throws(VimeoError) -> Response {
         let page = try call.page()
-        let all = try await core(
-            await library.videos(of: call.user).filter {
-                call.caller.maySee(begunBy: $0.content.principal)
-            }
-        )
+        let caller = call.caller
+        guard caller.maySee(begunBy: caller.grant.id) else { return call.response(page, of: 0, []) }
+        let own = caller.mayRead ? nil : caller.grant.id
+        let found = try await core(await library.videos(page, of: call.user, begunBy: own))
         var documents: [JSONValue] = []
-        for entry in try await core(await library.entries(of: page.part(of: all), of: call.user)) {
+        for entry in try await core(await library.entries(of: found.media, of: call.user)) {
             documents.append(call.documents.video(try await core(await library.described(entry))))
         }
-        return call.response(page, of: all.count, documents)
+        return call.response(page, of: found.count, documents)
     }
 
     /// 304 if nothing changed since the client read it (RFC 9110 §13.1.3); bytes that arrive do not count.

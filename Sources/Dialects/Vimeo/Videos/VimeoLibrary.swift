@@ -177,18 +177,34 @@ struct VimeoLibrary: Sendable {
         return isOver ? nil : upload
     }
 
-    /// All videos of a user, newest first; no tickets, and none whose record cannot be read.
-    func videos(of user: VimeoUser) async throws(UploadError) -> [CodedRecord<VimeoVideo>] {
-        var found: [CodedRecord<VimeoVideo>] = []
-        _ = try await records.each(VimeoVideo.recordKind, prefix: user.prefix + "/") { record throws(UploadError) in
-            guard let video = try? CodedRecord<VimeoVideo>(record) else { return }
-            if video.content.subject.isSameSubject(as: user.subject), !video.content.isTicket { found.append(video) }
-        }
-        return found
+    /// A page of the videos of a user, newest first; no tickets, and none whose record cannot be read.
+    ///
+    /// - Parameters:
+    ///   - page: Which one.
+    ///   - user: The user.
+    ///   - principal: Only those that this token has begun; `nil` for all.
+    /// - Returns: The page, and the number of all of them.
+    /// - Throws: `UploadError`.
+    func videos(
+        _ page: VimeoCall.Page,
+        of user: VimeoUser,
+        begunBy principal: String?
+    ) async throws(UploadError) -> MediaSearch<VimeoVideo>.Found {
+        try await records.addTerms(to: VimeoVideo.recordKind, as: VimeoVideo.self)
+        var search = MediaSearch<VimeoVideo>(
+            VimeoVideo.recordKind,
+            [.terms([VimeoVideo.term(user.subject, principal)])],
+            isDescending: true,
+            limit: page.size,
+            mostCounted: .max
+        )
+        search.offset = (page.number - 1) * page.size
+        search.isCounted = true
+        return try await search.found(in: records) { $0.content.isListed(of: user.subject, principal) }
     }
 
     /// The entries of some videos, without those that have ended meanwhile.
-    func entries(of videos: ArraySlice<CodedRecord<VimeoVideo>>, of user: VimeoUser) async throws(UploadError)
+    func entries(of videos: [CodedRecord<VimeoVideo>], of user: VimeoUser) async throws(UploadError)
         -> [VimeoEntry]
     {
         var entries: [VimeoEntry] = []

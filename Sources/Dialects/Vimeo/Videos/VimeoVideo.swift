@@ -1,5 +1,6 @@
 internal import Foundation
 internal import UploadModel
+internal import VODKit
 
 /// A video of Vimeo's API, or a ticket of its Old Upload that is to become one.
 ///
@@ -118,5 +119,23 @@ struct VimeoVideo: Sendable, Equatable, Codable {
             text.first != "0"
         else { return nil }
         return Int64(text)
+    }
+}
+
+extension VimeoVideo: FoundByTerms {
+    /// The term of the videos of a user, or of those that a token has begun for the user.
+    static func term(_ subject: String, _ principal: String?) -> String {
+        ([subject] + [principal].compactMap { $0 }).map(DialectTerm.part).joined(separator: "/")
+    }
+
+    func terms(createdAt time: Date) -> [DialectTerm] {
+        guard isListed(of: subject, principal) else { return [] }
+        return [nil, principal].map { DialectTerm(Self.term(subject, $0), at: id) }
+    }
+
+    /// Whether it is in the list of the videos of a user, or of those that a token has begun.
+    func isListed(of subject: String, _ principal: String?) -> Bool {
+        !isTicket && isDeleted != true && subject.isSameSubject(as: self.subject)
+            && principal ?? self.principal == self.principal
     }
 }
