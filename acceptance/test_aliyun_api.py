@@ -818,6 +818,9 @@ def test_parameters_of_other_calls_that_are_wrong(gateway, vod, app):
         {"Match": "Title = 'x' and"},
         {"Match": "(" * 1000},
         {"Match": "Title = 'x"},
+        # Each is searched for in the title of every media.
+        {"Match": f"Title in ({', '.join(['x'] * 65)})"},
+        {"Match": f"Tags in ({', '.join(['x'] * 257)})"},
         {"ScrollToken": "x"},
     ]:
         assert told("SearchMedia", **wrong)[0] == 400, wrong

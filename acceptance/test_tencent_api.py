@@ -617,6 +617,42 @@ def test_the_newer_signature_in_a_query(gateway):
     assert SDK(gateway, method="GET")("DescribeMediaInfos", FileIds=[identifier])["MediaInfoSet"]
 
 
+def refusal(answer):
+    return answer.json()["Response"]["Error"]["Code"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a=&" * 16_000, "a=%26B&" * 7000, "".join(f"a.{number}=&" for number in range(6000))],
+    ids=["empty", "alike", "distinct"],
+)
+def test_a_form_that_nobody_has_signed_costs_its_length(gateway, text):
+    """However many parameters it has."""
+
+    def cost(form):
+        before = gateway.cpu_seconds()
+        for _ in range(10):
+            answer = requests.post(
+                gateway.url, data=form, headers={"Content-Type": "application/x-www-form-urlencoded"}, timeout=60
+            )
+            assert refusal(answer).startswith("AuthFailure."), answer.text
+        return gateway.cpu_seconds() - before
+
+    one = "a=" + "x" * (len(text) - 2)
+    cost(one)
+    assert cost(text) < 1 + 5 * cost(one)
+
+
+@pytest.mark.parametrize(
+    ("size", "code"), [(60 * KIB, "AuthFailure.InvalidAuthorization"), (65 * KIB, "InvalidParameter")]
+)
+def test_no_playlist_comes_in_a_form(gateway, size, code):
+    """Of which each parameter costs time before anybody is authenticated: it is no larger than those of other calls."""
+    fields = {"X-TC-Action": "ParseStreamingManifest", "Content-Type": "application/x-www-form-urlencoded"}
+    answer = requests.post(gateway.url, data="a=&" * (size // 3), headers=fields, timeout=30)
+    assert refusal(answer) == code, answer.text
+
+
 def test_an_older_signature_is_good_once(gateway, pair):
     parameters = {"Action": "DescribeMediaInfos", "Version": "2018-07-17", "FileIds.0": "1"}
     signed = version1(pair, address(gateway), parameters, nonce=5)

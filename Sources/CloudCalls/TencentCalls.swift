@@ -63,11 +63,34 @@ package enum TencentCalls {
     ///
     /// - Throws: `InvalidParameter`.
     package static func checkMeaning(of call: CloudCall) throws(TencentCallFailure) {
-        for parameter in call.parameters where parameter.value.contains(/&[A-Z][A-Za-z0-9.]*=/) {
+        for parameter in call.parameters where hasParameter(parameter.value) {
             throw TencentCallFailure(
                 "InvalidParameter",
                 "`\(parameter.name)` contains what looks like another parameter; sign this call by TC3-HMAC-SHA256."
             )
+        }
+    }
+
+    /// Whether a value contains `&`, a name with a capital letter first, and `=`.
+    ///
+    /// By bytes, because nobody has been authenticated: a regular expression takes 40 µs for each value, of which a form has thousands.
+    private static func hasParameter(_ value: String) -> Bool {
+        var rest = value.utf8[...]
+        while let mark = rest.firstIndex(of: UInt8(ascii: "&")) {
+            rest = rest[mark...].dropFirst()
+            guard let first = rest.first, (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(first) else { continue }
+            rest = rest.drop(while: isOfName)
+            if rest.first == UInt8(ascii: "=") { return true }
+        }
+        return false
+    }
+
+    private static func isOfName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."):
+            true
+        default: false
         }
     }
 

@@ -40,7 +40,7 @@ final class RequestAttempt {
     private var discarded = 0
     private var refused: String?
 
-    /// Maximum bytes of all heads of one attempt, including interim ones.
+    /// Maximum bytes of all heads of one attempt, including interim ones, and of trailer fields, each of which libcurl keeps.
     private static let maximumFieldBytes = 256 << 10
     /// Maximum content of a redirect that is read to keep the connection.
     private static let maximumDiscarded = 64 << 10
@@ -238,10 +238,10 @@ final class RequestAttempt {
 
     /// Processes one line of a head: the status line, a field, or the empty line at the end.
     private func takeField(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
-        // Lines after the content are trailer fields.
-        if isHeadComplete { return true }
         fieldBytes += line.count
         guard fieldBytes <= Self.maximumFieldBytes else { return false }
+        // Lines after the content are trailer fields.
+        if isHeadComplete { return true }
         var text = line[...]
         while let last = text.last, last == 10 || last == 13 { text = text.dropLast() }
         if text.starts(with: "HTTP/".utf8) {

@@ -36,10 +36,10 @@ package struct HookContext: Sendable {
             let name = head.fields.name(at: index)
             if Self.secrets.contains(name.lowercased()) { continue }
             let value = head.fields.value(at: index)
-            // Before the time is spent on it: whoever sends it may have no credential.
-            if value.utf8.count > Self.mostBytesOfField { continue }
-            fields.append(RequestInfo.Field(name: name, value: withoutCredentials(value)))
+            fields.append(RequestInfo.Field(name: name, value: value))
         }
+        // Before the time is spent on them, too: whoever sends them may have no credential.
+        fields = Self.bounded(fields).map { RequestInfo.Field(name: $0.name, value: withoutCredentials($0.value)) }
         let host = request.clientAddress
         let isPeer = host == request.peerAddress
         let info = RequestInfo(
@@ -87,7 +87,7 @@ package struct HookContext: Sendable {
 
     /// Any text, with ids in place of the last segments of upload URLs in it, which give access.
     private func withoutCredentials(_ text: String) -> String {
-        let end = text.firstIndex { $0 == "?" || $0 == "#" } ?? text.endIndex
+        let end = text.utf8.firstIndex(where: HookRedaction.isStartOfParameters) ?? text.endIndex
         return HookRedaction.text(withoutTokens(text[..<end]) + text[end...])
     }
 
@@ -97,15 +97,16 @@ package struct HookContext: Sendable {
             return String(text)
         }
         let hasPath = HookRedaction.hasPath(String(text))
-        return text.split(separator: " ", omittingEmptySubsequences: false).map { url in
-            url.split(separator: "/", omittingEmptySubsequences: false).map { withoutToken($0, isOfPath: hasPath) }
-                .joined(separator: "/")
+        return text.utf8.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map { url in
+            url.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+                .map { withoutToken(Substring($0), isOfPath: hasPath) }.joined(separator: "/")
         }.joined(separator: " ")
     }
 
     private func withoutToken(_ segment: Substring, isOfPath: Bool) -> String {
         // A bare token may follow `final;`, without any path.
-        let start = segment.lastIndex(of: ";").map { segment.index(after: $0) } ?? segment.startIndex
+        let start =
+            segment.utf8.lastIndex(of: UInt8(ascii: ";")).map { segment.utf8.index(after: $0) } ?? segment.startIndex
         guard let decoded = PercentEncoding.decode(segment[start...].utf8) else { return String(segment) }
         let text = String(decoding: decoded, as: UTF8.self)
         if let id = locator.id(in: text) { return segment[..<start] + id.text }

@@ -4,6 +4,9 @@ internal import UploadModel
 
 /// Leaves credentials out of the texts that hooks learn and events keep, by their shape: those of every protocol, made with any
 /// master secret, also where they are wrong.
+///
+/// It looks at bytes: a mark that combines with a `?` or a `=` would hide it, and going back by characters from the end of many
+/// regional indicators takes time in proportion to the square of their number.
 enum HookRedaction {
     /// A text without user and password in URLs, values of secret parameters, codes of links, and keys and tokens of a gateway.
     ///
@@ -18,26 +21,49 @@ enum HookRedaction {
 
     private static func redacted(_ text: String, depth: Int) -> String {
         var text = withoutUser(text)
-        if let start = text.firstIndex(where: { $0 == "?" || $0 == "#" }) {
-            text = String(text[...start]) + parameters(text[text.index(after: start)...], depth: depth)
+        if let start = text.utf8.firstIndex(where: isStartOfParameters) {
+            let rest = text.utf8.index(after: start)
+            text = String(text[..<rest]) + parameters(text[rest...], depth: depth)
         }
         return withoutTokens(text)
     }
 
+    /// Whether a byte ends the path of a URL.
+    static func isStartOfParameters(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") }
+
     /// Whether codes of all kinds of links can be in a text; media types, say, look like some.
     static func hasPath(_ text: String) -> Bool {
-        text.hasPrefix("/") || ["://", ";/", " /"].contains { text.contains($0) }
+        var (beforeLast, last) = (UInt8(ascii: " "), UInt8(ascii: " "))
+        for byte in text.utf8 {
+            if byte == UInt8(ascii: "/"),
+                " ;".utf8.contains(last) || last == byte && beforeLast == UInt8(ascii: ":")
+            {
+                return true
+            }
+            (beforeLast, last) = (last, byte)
+        }
+        return false
     }
 
     private static func withoutUser(_ text: String) -> String {
-        guard text.contains("@"), text.contains("://") else { return text }
-        var pieces = text.components(separatedBy: "://")
-        for index in pieces.indices.dropFirst() {
-            let end = pieces[index].firstIndex { "/?# ,\"<>".contains($0) } ?? pieces[index].endIndex
-            guard let sign = pieces[index][..<end].lastIndex(of: "@") else { continue }
-            pieces[index].removeSubrange(...sign)
+        guard text.utf8.contains(UInt8(ascii: "@")) else { return text }
+        let bytes = Array(text.utf8)
+        var (kept, position, index) = ([UInt8](), 0, 0)
+        while index < bytes.count {
+            guard bytes[index] == UInt8(ascii: ":"), bytes[index...].starts(with: "://".utf8) else {
+                index += 1
+                continue
+            }
+            let start = index + 3
+            let end = bytes[start...].firstIndex { "/?# ,\"<>".utf8.contains($0) } ?? bytes.endIndex
+            if let sign = bytes[start..<end].lastIndex(of: UInt8(ascii: "@")) {
+                kept += bytes[position..<start]
+                position = sign + 1
+            }
+            // The colon of another one can be the last byte.
+            index = max(start, end - 1)
         }
-        return pieces.joined(separator: "://")
+        return position == 0 ? text : String(decoding: kept + bytes[position...], as: UTF8.self)
     }
 
     /// Without the codes of links to uploads, also of those in which something follows, and keys and tokens.
@@ -115,29 +141,29 @@ enum HookRedaction {
     private static func parameters(_ text: Substring, depth: Int) -> String {
         var result = ""
         var rest = text
-        while !rest.isEmpty {
-            let item = rest.prefix { !"&;?# \t".contains($0) }
-            result += parameter(item, depth: depth)
-            rest = rest[item.endIndex...]
-            if let separator = rest.popFirst() { result.append(separator) }
+        while let end = rest.utf8.firstIndex(where: { "&;?# \t".utf8.contains($0) }) {
+            let next = rest.utf8.index(after: end)
+            result += parameter(rest[..<end], depth: depth) + rest[end..<next]
+            rest = rest[next...]
         }
-        return result
+        return result + parameter(rest, depth: depth)
     }
 
     private static func parameter(_ item: Substring, depth: Int) -> String {
-        guard let equals = item.firstIndex(of: "=") else { return decoded(item, depth: depth) }
-        let (name, value) = (item[..<equals], item[item.index(after: equals)...])
-        if isSecret(name.removingPercentEncoding ?? String(name), value) { return name + "=" }
+        guard let equals = item.utf8.firstIndex(of: UInt8(ascii: "=")) else { return decoded(item, depth: depth) }
+        let (name, value) = (item[..<equals], item[item.utf8.index(after: equals)...])
+        let plain = name.utf8.contains(UInt8(ascii: "%")) ? name.removingPercentEncoding : nil
+        if isSecret(plain ?? String(name), value) { return name + "=" }
         return name + "=" + decoded(value, depth: depth)
     }
 
     /// A value that may be a URL, which may have one in turn.
     private static func decoded(_ value: Substring, depth: Int) -> String {
-        guard depth < deepest, value.contains("%"), let text = value.removingPercentEncoding else {
+        guard depth < deepest, value.utf8.contains(UInt8(ascii: "%")), let text = value.removingPercentEncoding else {
             return String(value)
         }
         let clean = redacted(text, depth: depth + 1)
-        return clean == text ? String(value) : PercentEncoding.encode(clean)
+        return clean.utf8.elementsEqual(text.utf8) ? String(value) : PercentEncoding.encode(clean)
     }
 
     private static func isSecret(_ name: String, _ value: Substring) -> Bool {

@@ -106,7 +106,22 @@ struct ApsaraMatchTests {
         #expect(try problem(String(repeating: "(", count: 100_000)) != nil)
         #expect(try problem(String(repeating: "not ", count: 100_000)) != nil)
         #expect(try problem("\(String(repeating: "x", count: 100_000)) = a").map { $0.utf8.count < 200 } == true)
-        #expect(try match("Tags in (\([String](repeating: "a", count: 10_000).joined(separator: ",")))") != .all)
+    }
+
+    @Test("each value after in costs time for each media: there are at most 256, and 64 words to search for")
+    func values() throws {
+        func list(_ field: String, _ count: Int) -> String {
+            "\(field) in (\([String](repeating: "a", count: count).joined(separator: ",")))"
+        }
+        #expect(try problem(list("Tags", 256)) == nil)
+        #expect(try problem(list("Tags", 257))?.contains("256") == true)
+        #expect(try problem(list("Tags", 128) + " or " + list("CateId", 129))?.contains("256") == true)
+        for field in ["Title", "Description"] {
+            #expect(try problem(list(field, 64)) == nil)
+            #expect(try problem(list(field, 65))?.contains("64") == true)
+            #expect(try problem("Tags = b and " + list(field, 64))?.contains("64") == true)
+        }
+        #expect(try problem(list("Tags", 10_000)) != nil)
     }
 
     @Test("no text stops the server", .timeLimit(.minutes(10)))

@@ -182,6 +182,21 @@ struct HTTPClientTests {
         #expect(await failure(request(server.port)) == .malformed)
     }
 
+    @Test(
+        "endless trailer fields are refused",
+        arguments: ["T:\r\n", "X-Field: \(String(repeating: "x", count: 1000))\r\n"]
+    )
+    func endlessTrailers(_ line: String) async throws {
+        let start = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n"
+        let lines = String(repeating: line, count: 400_000 / line.utf8.count)
+        let server = try RawServer([
+            [.send(start + lines), .wait], [.send(start + lines + "\r\n")],
+            [.send(start + String(repeating: line, count: 100_000 / line.utf8.count) + "\r\n")],
+        ])
+        for _ in 0..<2 { #expect(await failure(request(server.port)) == .malformed) }
+        #expect(try await client.send(request(server.port)).body == Array("abc".utf8))
+    }
+
     // MARK: Failures
 
     @Test("a broken connection is reported")

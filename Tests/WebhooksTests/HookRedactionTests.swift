@@ -74,6 +74,14 @@ struct HookRedactionTests {
                 "/?key=&auth=&apikey=&sig=&pass=&pwd=&hmac=&jwt=&session=&TOKEN%5B%5D="
             ),
             ("slk_\(code)\(code)", "slk_"), ("Bearer slg_\(code), x", "Bearer slg_, x"),
+            // Marks that combine with what is before them.
+            ("/a?\u{301}&token=b", "/a?\u{301}&token="),
+            ("/a?x&\u{301}=1#\u{301};token=b", "/a?x&\u{301}=1#\u{301};token="),
+            ("/a?token=\u{301}b", "/a?token="), ("/a?b=%\u{301}&token=c", "/a?b=%\u{301}&token="),
+            ("http://\u{301}a:b@\u{301}c.example/", "http://\u{301}c.example/"),
+            ("http:/\u{301}/\u{301}x/7.\(code)", "http:/\u{301}/\u{301}x/7.\(code)"),
+            ("http://\u{301}x/7.\(code)", "http://\u{301}x/7"), ("a ;/\u{301}7.\(code)", "a ;/\u{301}7"),
+            ("http://://a@b", "http://://b"), ("http://a@://b@c", "http://://c"),
         ]
     )
     func texts(_ text: String, _ redacted: String) {
@@ -93,6 +101,13 @@ struct HookRedactionTests {
     )
     func others(_ text: String) {
         #expect(HookRedaction.text(text) == text)
+    }
+
+    // Going back by characters looks at all regional indicators before one.
+    @Test("many flags take no longer than their length", arguments: ["https://a@", "/a?"])
+    func flags(_ start: String) {
+        let text = start + String(repeating: "\u{1F1E9}", count: 1_000_000)
+        #expect(HookRedaction.text(text).utf8.count >= 4_000_000)
     }
 
     // A quadratic one would take hours.

@@ -41,8 +41,12 @@ indirect enum ApsaraMatch: Sendable, Equatable {
         let message: String
     }
 
-    /// Most comparisons in one filter.
+    /// Most comparisons in one filter; a word that is searched for is one, too.
+    ///
+    /// All media that the conditions with an index find is compared.
     static let maximumCount = 64
+    /// Most values after all `in` of one filter.
+    static let maximumValues = 256
 
     /// - Throws: `Problem`.
     init(_ text: String) throws(Problem) {
@@ -61,7 +65,8 @@ indirect enum ApsaraMatch: Sendable, Equatable {
             switch field {
             case .title, .description:
                 // Searched for words, not compared.
-                wanted.contains { field.texts(of: record).first?.lowercased().contains($0.lowercased()) ?? false }
+                field.texts(of: record).map { $0.lowercased() }
+                    .contains { text in wanted.contains { text.contains($0.lowercased()) } }
             default: field.texts(of: record).contains { wanted.contains($0) }
             }
         case .isWithin(let lower, let hasLower, let upper, let hasUpper, let field):
@@ -114,6 +119,7 @@ private struct Parser {
     private var tokens: [Token] = []
     private var next = 0
     private var count = 0
+    private var valueCount = 0
     private var depth = 0
     private var problem: ApsaraMatch.Problem?
 
@@ -182,10 +188,7 @@ private struct Parser {
     }
 
     private mutating func comparison() throws(ApsaraMatch.Problem) -> ApsaraMatch {
-        count += 1
-        guard count <= ApsaraMatch.maximumCount else {
-            throw .init(message: "has more than \(ApsaraMatch.maximumCount) comparisons")
-        }
+        try countComparison()
         guard next < tokens.count, case .word(let name) = tokens[next] else { throw .init(message: "lacks a field") }
         guard let field = ApsaraMatch.Field.allCases.first(where: { $0.rawValue.lowercased() == name.lowercased() })
         else { throw .init(message: "has the field \(name.prefix(64)), which is not supported") }
@@ -193,7 +196,7 @@ private struct Parser {
         if take(.unequal) { return .not(.isOne(of: [try value()], field)) }
         let isNegated = takeWord("not")
         if takeWord("in") {
-            let match = ApsaraMatch.isOne(of: try values(), field)
+            let match = ApsaraMatch.isOne(of: try values(of: field), field)
             return isNegated ? .not(match) : match
         }
         guard !isNegated, take(.mark("=")) else {
@@ -215,10 +218,24 @@ private struct Parser {
         return .isWithin(lower: lower, hasLower: hasLower, upper: upper, hasUpper: hasUpper, field)
     }
 
-    private mutating func values() throws(ApsaraMatch.Problem) -> [String] {
+    private mutating func countComparison() throws(ApsaraMatch.Problem) {
+        count += 1
+        guard count <= ApsaraMatch.maximumCount else {
+            throw .init(message: "has more than \(ApsaraMatch.maximumCount) comparisons")
+        }
+    }
+
+    private mutating func values(of field: ApsaraMatch.Field) throws(ApsaraMatch.Problem) -> [String] {
         guard take(.mark("(")) || take(.mark("[")) else { throw .init(message: "needs values in brackets after in") }
-        var values = [try value()]
-        while take(.mark(",")) { values.append(try value()) }
+        var values: [String] = []
+        repeat {
+            values.append(try value())
+            valueCount += 1
+            guard valueCount <= ApsaraMatch.maximumValues else {
+                throw .init(message: "has more than \(ApsaraMatch.maximumValues) values after in")
+            }
+            if values.count > 1, field == .title || field == .description { try countComparison() }
+        } while take(.mark(","))
         guard take(.mark(")")) || take(.mark("]")) else { throw .init(message: "lacks a closing bracket") }
         return values
     }
