@@ -224,6 +224,8 @@ struct ApsaraSelectionTests {
             ("Tags=often and CateId=7", 10, 6, ApsaraBench.server),
             ("AppId=\(ApsaraBench.application) and Tags=rare", 10, 3, ApsaraBench.server),
             ("", 1201, 9, ApsaraBench.server), ("CreationTime=['\(times)',)", 11, 9, ApsaraBench.server),
+            // Eight of them at the most are looked at.
+            (String(repeating: "Tags=often and ", count: 20) + "CateId=7", 10, 18, ApsaraBench.server),
             ("", 10, 5, dora), ("Tags=often", 10, 6, dora), ("MediaId=\(stored.id)", 1, 1, ApsaraBench.server),
         ] as [(String, Int, Int, ApsaraCaller)] {
             let query = ApsaraQuery(match: try ApsaraMatch(text))

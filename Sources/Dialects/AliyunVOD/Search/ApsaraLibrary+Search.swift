@@ -22,6 +22,8 @@ struct ApsaraQuery: Sendable {
 extension ApsaraLibrary {
     /// Pages end there; media behind them is found by a token ("SearchMedia", ApsaraVideo VOD documentation).
     private static let mostCounted = 5000
+    /// More conditions are compared with the media that these find.
+    private static let mostConditions = 8
 
     /// Finds media.
     ///
@@ -76,7 +78,7 @@ extension ApsaraLibrary {
     ) async throws(UploadError) -> [MediaSearch<ApsaraMedia>.Condition] {
         var applications = selection.applications ?? caller.applications
         var found: [MediaSearch<ApsaraMedia>.Condition] = []
-        for condition in selection.conditions.sorted(by: { $0.field < $1.field }) {
+        for condition in selection.conditions.sorted(by: { $0.field < $1.field }).prefix(Self.mostConditions) {
             if condition.field == .id { return [.keys(condition.values)] }
             var (terms, used): (Set<String>, Set<String>) = ([], [])
             for prefix in condition.values {

@@ -4,9 +4,9 @@ internal import VODKit
 
 /// What an index tells of the media that a filter matches.
 struct ApsaraSelection: Sendable, Equatable {
-    /// Fields with terms; those that usually hold for less media come first.
+    /// Fields with terms; those whose values usually have less media come first.
     enum Field: String, Sendable, Comparable, CaseIterable {
-        case id, reference, tag, category, user, status
+        case id, user, reference, tag, category, status
 
         /// What all terms for one of its values begin with.
         func prefix(_ value: String) -> String {
