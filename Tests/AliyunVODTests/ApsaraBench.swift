@@ -67,7 +67,7 @@ struct ApsaraBench {
             objects: services.objects,
             uploads: services.uploads,
             parts: services.parts,
-            events: ApsaraEvents(records: state, callbacks: callbacks, bell: EventBell(), clock: clock),
+            events: ApsaraEvents(records: state, callbacks: callbacks, clock: clock),
             clock: clock
         )
         uploads = ApsaraUploads(
@@ -367,8 +367,8 @@ struct ApsaraBench {
         try await library.ids(ofReference: reference, in: Self.application).first
     }
 
-    func claim(limit: Int = 16, for milliseconds: Int64 = 15_000) async throws -> [ApsaraEvents.Claimed] {
-        try await events.look(limit: limit, of: limit, for: milliseconds, failing: FailingRecords()).claimed
+    func claim() async throws -> [ApsaraEvents.Claimed] {
+        try await events.outbox.claim(limit: 16, failing: FailingRecords(), events.target).claimed
     }
 
     /// Delivers all events that can be delivered, as an app's server gets them.
@@ -379,7 +379,7 @@ struct ApsaraBench {
             if claimed.isEmpty { return delivered }
             for one in claimed {
                 delivered.append(one.record.content)
-                try await events.remove(one.record.record.key)
+                try await events.outbox.remove(one.record.record.key)
             }
         }
     }

@@ -79,6 +79,22 @@ struct ApsaraEventsTests {
         #expect(try await bench.count(ApsaraEvent.recordKind) == 0)
     }
 
+    @Test("the record of an event is that of earlier versions")
+    func format() async throws {
+        let bench = try await ApsaraBench.telling()
+        let media = try await bench.made { $0.subject = "dora" }
+        let stored = try #require(media.content)
+        let claimed = try #require(try await bench.claim().first)
+        let record = try #require(try await bench.state.record("aliyun event", claimed.record.record.key))
+        #expect(record.key == "\(media.id)/1/00\(stored.storedAt)/1/\(stored.objectID)")
+        let fields = try #require(JSONSerialization.jsonObject(with: Data(record.text.utf8)) as? [String: Any])
+        let names = "application at attempts bucket dueAt key kind mediaID mediaKind size subject"
+        #expect(fields.keys.sorted().joined(separator: " ") == names)
+        let end = bench.clock.now.unixMilliseconds + 20_000
+        #expect(claimed.event.dueAt == end)
+        #expect(Set(claimed.record.record.terms ?? []) == Set(["due", "user/dora"].map { DialectTerm($0, at: end) }))
+    }
+
     // MARK: Order
 
     @Test("events of one media are claimed one after another, in their order, the deletion last")
@@ -101,44 +117,10 @@ struct ApsaraEventsTests {
             let event = try #require(claimed.first?.record.content)
             #expect((event.kind == .deleted) == (sizes.count == 3))
             sizes.append(event.size)
-            try await bench.events.remove(try #require(claimed.first).record.record.key)
+            try await bench.events.outbox.remove(try #require(claimed.first).record.record.key)
         }
         #expect(sizes.prefix(3) == [3, 1, 2])
         #expect(try await bench.count(ApsaraEvent.recordKind) == 0)
-    }
-
-    @Test("an event that is refused delays the later ones of its media, and no others")
-    func refused() async throws {
-        let bench = try await ApsaraBench.telling()
-        let first = try await bench.made()
-        bench.clock.advance(by: 1)
-        try await bench.replace([1], of: first)
-        bench.clock.advance(by: 1)
-        let second = try await bench.made()
-        let claimed = try await bench.claim()
-        try #require(claimed.map(\.record.content.mediaID) == [first.id, second.id])
-        try await bench.events.postpone(claimed[0], by: 3_600_000)
-        try await bench.events.remove(claimed[1].record.record.key)
-        bench.clock.advance(by: 1)
-        try await bench.replace([1], of: second)
-        bench.clock.advance(by: 60)
-        #expect(try await bench.deliver().map(\.mediaID) == [second.id])
-        bench.clock.advance(by: 3600)
-        #expect(try await bench.deliver().map(\.size) == [3, 1])
-    }
-
-    @Test("many events of one media do not keep those of others from being claimed")
-    func pages() async throws {
-        let bench = try await ApsaraBench.telling()
-        let media = try await bench.made()
-        for number in 0..<250 {
-            var changed = media
-            changed.content?.objectID = "x\(number)"
-            #expect(try await bench.state.apply(try await bench.events.recording(.stored, of: changed)))
-        }
-        bench.clock.advance(by: 1)
-        let other = try await bench.made()
-        #expect(try await bench.claim().map(\.record.content.mediaID) == [media.id, other.id])
     }
 
     @Test("nothing is told of media after its deletion was told")
@@ -207,111 +189,6 @@ struct ApsaraEventsTests {
         #expect(try await bench.deliver().count == 1)
     }
 
-    @Test("a claim ends, and the event is due again, the oldest media first")
-    func claimsEnd() async throws {
-        let bench = try await ApsaraBench.telling()
-        var ids: [String] = []
-        for _ in 0..<3 {
-            ids.append(try await bench.made().id)
-            bench.clock.advance(by: 1)
-        }
-        #expect(try await bench.claim(limit: 4).map(\.record.content.mediaID) == Array(ids.prefix(2)))
-        #expect(try await bench.claim().map(\.record.content.mediaID) == [ids[2]])
-        bench.clock.advance(by: 14)
-        #expect(try await bench.claim().isEmpty)
-        bench.clock.advance(by: 1)
-        let again = try await bench.claim()
-        #expect(again.map(\.record.content.mediaID) == ids)
-        #expect(again.map(\.record.content.attempts) == [2, 2, 2])
-        #expect(again.allSatisfy { $0.callback.url == ApsaraBench.url })
-    }
-
-    @Test("an event that cannot be read keeps no other from being claimed, and those that are not due are not read")
-    func badEvents() async throws {
-        let bench = try await ApsaraBench.telling()
-        for _ in 0..<3 {
-            bench.clock.advance(by: 1)
-            let media = try await bench.made()
-            bench.clock.advance(by: 1)
-            try await bench.replace([1], of: media)
-        }
-        var records = try await bench.state.records(ApsaraEvent.recordKind, prefix: "", after: nil, limit: 9)
-        try #require(records.count == 6)
-        records[0].text = "{}"
-        #expect(try await bench.state.replace(records[0]))
-        let claimed = try await bench.claim().map(\.record.record.key)
-        #expect(claimed == [records[1].key, records[2].key, records[4].key])
-        for index in [3, 5] { try await bench.events.remove(records[index].key) }
-        let before = bench.state.plan.calls(of: .dialectRecords)
-        #expect(try await bench.claim().isEmpty)
-        // Those of earlier versions, and a page with the one that cannot be read.
-        #expect(bench.state.plan.calls(of: .dialectRecords) - before == 2)
-    }
-
-    @Test("half of what is claimed at once is for one host, so that others are told, too")
-    func hosts() async throws {
-        let bench = try await ApsaraBench.telling()
-        try await bench.want(["ALL"], of: "app-2")
-        func made(_ url: String?) async throws -> String {
-            let userData = url.map { #"{"MessageCallback": {"CallbackURL": "\#($0)"}}"# }
-            bench.clock.advance(by: 1)
-            return try await bench.made { $0.labels.userData = userData }.id
-        }
-        var silent: [String] = []
-        for number in 0..<20 { silent.append(try await made("https://silent.example/\(number)")) }
-        let others = [try await made(nil), try await made(nil)]
-        let claimed = try await bench.claim(limit: 16).map(\.record.content.mediaID)
-        #expect(claimed == Array(silent.prefix(8)) + others)
-        #expect(try await bench.claim(limit: 16).map(\.record.content.mediaID) == Array(silent[8..<16]))
-        #expect(try await bench.claim(limit: 16).map(\.record.content.mediaID) == Array(silent[16...]))
-    }
-
-    @Test("many events of one user keep nobody waiting")
-    func turns() async throws {
-        let bench = try await ApsaraBench.telling()
-        func made(_ user: String) async throws -> String {
-            bench.clock.advance(by: 1)
-            return try await bench.made { $0.subject = user }.id
-        }
-        for _ in 0..<20 { _ = try await made("dora") }
-        let erin = try await made("erin")
-        let claimed = try await bench.claim(limit: 8).map(\.record.content)
-        #expect(claimed.filter { $0.mediaID == erin }.map(\.subject) == ["erin"])
-    }
-
-    @Test("an attempt that failed is repeated at its time, unless another node has claimed its event since")
-    func postponing() async throws {
-        let bench = try await ApsaraBench.telling()
-        _ = try await bench.made()
-        let old = try #require(try await bench.claim().first)
-        try await bench.events.postpone(old, by: 5000)
-        bench.clock.advance(by: 4)
-        #expect(try await bench.claim().isEmpty)
-        bench.clock.advance(by: 1)
-        let new = try #require(try await bench.claim().first)
-        #expect(new.record.content.attempts == 2)
-        try await bench.events.postpone(old, by: 0)
-        #expect(try await bench.claim().isEmpty)
-        bench.clock.advance(by: 15)
-        #expect(try await bench.claim().count == 1)
-    }
-
-    @Test("an event is kept for four days, however often it is tried, and then delays nothing")
-    func retention() async throws {
-        let bench = try await ApsaraBench.telling()
-        let media = try await bench.made()
-        bench.clock.advance(by: 10)
-        try await bench.replace([1], of: media)
-        bench.clock.advance(by: 4 * day - 11)
-        let claimed = try await bench.claim()
-        try #require(claimed.map(\.record.content.size) == [3])
-        try await bench.events.postpone(claimed[0], by: 0)
-        bench.clock.advance(by: 1)
-        #expect(try await bench.claim().map(\.record.content.size) == [1])
-        try await bench.state.forgetRecords(expiredBefore: bench.clock.now + 1)
-        #expect(try await bench.count(ApsaraEvent.recordKind) == 1)
-    }
-
     @Test("an event, a callback and media that cannot be read keep no other event waiting")
     func unreadable() async throws {
         let bench = try await ApsaraBench.telling()
@@ -326,123 +203,26 @@ struct ApsaraEventsTests {
         try await bench.spoil(ApsaraCallback.recordKind, "app-2")
         try await bench.spoil(ApsaraMedia.recordKind, made[2].id)
         let failing = FailingRecords(clock: bench.clock) { _ in }
-        let found = try await bench.events.look(limit: 1, of: 16, for: 15_000, failing: failing)
+        let outbox = bench.events.outbox
+        let found = try await outbox.claim(limit: 1, failing: failing, bench.events.target)
         #expect(found.claimed.map(\.record.content.mediaID) == [made[3].id] && found.failure != nil)
         #expect(failing.count == 3)
-        let next = try await bench.events.look(after: found.last, limit: 16, of: 16, for: 15_000, failing: failing)
+        let next = try await outbox.claim(after: found.last, limit: 16, failing: failing, bench.events.target)
         #expect(next.claimed.map(\.record.content.mediaID) == [made[4].id] && next.failure == nil)
         #expect(next.last == nil)
     }
 
     private static let first = ApsaraBench.application
 
-    @Test("half of the places are for one host, also of what is being sent already")
-    func hostsBesideOthers() async throws {
-        let bench = try await ApsaraBench.telling()
-        for _ in 0..<8 {
-            _ = try await bench.made()
-            bench.clock.advance(by: 1)
-        }
-        let host = ApsaraEvents.Claimed.host(of: ApsaraBench.url)
-        for (running, count) in [(8, 0), (6, 2), (0, 6)] {
-            let failing = FailingRecords()
-            let found = try await bench.events.look(
-                limit: 8,
-                of: 16,
-                beside: [host: running],
-                for: 3_600_000,
-                failing: failing
-            )
-            #expect(found.claimed.count == count)
-        }
-    }
-
-    @Test("events of one media stay in their order where a look goes on behind its first one")
-    func orderBehind() async throws {
-        let bench = try await ApsaraBench.telling()
-        let first = try await bench.made()
-        bench.clock.advance(by: 1)
-        try await bench.replace([1], of: first)
-        let found = try await bench.events.look(limit: 1, of: 16, for: 15_000, failing: FailingRecords())
-        let next = try await bench.events.look(
-            after: found.last,
-            limit: 1,
-            of: 16,
-            for: 15_000,
-            failing: FailingRecords()
-        )
-        #expect(found.claimed.count == 1 && next.claimed.isEmpty)
-    }
-
     // MARK: Delivering
 
-    @Test("an app that does not answer keeps the events of others from nothing")
-    func silent() async throws {
-        let bench = try await ApsaraBench.telling()
-        for number in 0..<60 {
-            let url = number < 20 ? "https://silent.example/x" : "https://app.example/x"
-            bench.clock.advance(by: 1)
-            _ = try await bench.made {
-                $0.labels.userData = #"{"MessageCallback": {"CallbackURL": "\#(url)"}}"#
-            }
-        }
-        let receiver = HalfSilentReceiver(base: bench.receiver)
-        try await delivering(bench, to: receiver) { try await bench.count(ApsaraEvent.recordKind) == 20 }
-        #expect(bench.receiver.calls.count == 40)
-    }
-
-    /// One that does not answer calls of one host as long as the test runs.
-    private struct HalfSilentReceiver: CallbackSender {
-        let base: EventReceiver
-
-        func problem(with url: String) -> CallbackURLProblem? { nil }
-
-        func mayName(host: String) -> Bool { true }
-
-        func send(_ message: CallbackMessage, to url: String) async throws(CallbackFailure) -> CallbackResponse {
-            guard url.hasPrefix("https://silent.example") else { return try await base.send(message, to: url) }
-            await EventBell().wait(after: 0, timeout: .seconds(3600))
-            throw .timedOut
-        }
-
-        func ended(_ failure: CallbackFailure?) {}
-    }
-
-    @Test("pauses are a second each between the first three attempts, and then double up to an hour")
-    func pauses() {
-        let pauses = (1...15).map { ApsaraEventDelivery.pause(after: $0) / 1000 }
-        #expect(pauses == [1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600])
-        for attempts in [Int.min, -1, 0] { #expect(ApsaraEventDelivery.pause(after: attempts) == 1000) }
-        for attempts in [63, 64, 65, 1 << 40, .max] {
-            #expect(ApsaraEventDelivery.pause(after: attempts) == 3_600_000)
-        }
-    }
-
-    private func delivery(_ bench: ApsaraBench, _ receiver: (any CallbackSender)? = nil) -> ApsaraEventDelivery {
-        ApsaraEventDelivery(
-            events: bench.events,
+    private func poster(_ bench: ApsaraBench) -> ApsaraEventPoster {
+        ApsaraEventPoster(
             callbacks: bench.callbacks,
-            sender: receiver ?? bench.receiver,
+            sender: bench.receiver,
             objectURL: { bucket, key in "https://oss.example/\(bucket)/\(key)" },
-            counters: MetricsRegistry().counters("x_total", "Xs.", by: "outcome"),
-            failing: FailingRecords(),
-            report: { _ in }
+            clock: bench.clock
         )
-    }
-
-    /// Delivers until a condition holds.
-    private func delivering(
-        _ bench: ApsaraBench,
-        to receiver: (any CallbackSender)? = nil,
-        until isOver: @escaping @Sendable () async throws -> Bool
-    ) async throws {
-        let delivery = delivery(bench, receiver)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { await delivery.run() }
-            while try await !isOver() { try await Task.sleep(for: .milliseconds(1)) }
-            group.cancelAll()
-            try await group.waitForAll()
-        }
     }
 
     @Test("a post is signed, and succeeds with status 200 only", arguments: [200, 201, 204, 302, 500, nil])
@@ -451,12 +231,10 @@ struct ApsaraEventsTests {
         try await bench.want(["ALL"], signedWith: "secret")
         let media = try await bench.made()
         bench.receiver.respond { _ in status }
-        try await delivering(bench) {
-            let records = try await bench.state.records(ApsaraEvent.recordKind, prefix: "", after: nil, limit: 10)
-            guard let record = records.first else { return true }
-            return try CodedRecord<ApsaraEvent>(record).content.dueAt == bench.clock.now.unixMilliseconds + 1000
-        }
-        #expect(try await bench.count(ApsaraEvent.recordKind) == (status == 200 ? 0 : 1))
+        let claimed = try #require(try await bench.claim().first)
+        var isDelivered = true
+        do throws(DeliveryFailure) { try await poster(bench).post(claimed) } catch { isDelivered = false }
+        #expect(isDelivered == (status == 200))
         #expect(bench.receiver.calls.count == 1)
         let call = try #require(bench.receiver.calls.first)
         let time = bench.clock.now.unixSeconds
@@ -474,13 +252,15 @@ struct ApsaraEventsTests {
         _ = try await bench.made { new in
             new.labels.userData = #"{"MessageCallback": {"CallbackURL": "https://own.example/x"}, "Extend": {"a": 1}}"#
         }
-        try await delivering(bench) { try await bench.count(ApsaraEvent.recordKind) == 0 }
+        let claimed = try #require(try await bench.claim().first)
+        #expect(claimed.details.host == "own.example")
+        try await poster(bench).post(claimed)
         let call = try #require(bench.receiver.calls.first)
         #expect(call.url == "https://own.example/x" && call.message.fields.isEmpty)
         #expect(call.content.contains(#""Extend":"{\"a\":1}""#))
     }
 
-    @Test("an event whose host is no longer allowed is not posted, and kept")
+    @Test("an event whose host is no longer allowed is not posted")
     func forbiddenHost() async throws {
         let bench = try await ApsaraBench.telling()
         try await bench.callbacks.set(
@@ -488,34 +268,9 @@ struct ApsaraEventsTests {
             of: application
         )
         _ = try await bench.made()
-        try await delivering(bench) {
-            let records = try await bench.state.records(ApsaraEvent.recordKind, prefix: "", after: nil, limit: 10)
-            let record = try #require(records.first)
-            return try CodedRecord<ApsaraEvent>(record).content.dueAt == bench.clock.now.unixMilliseconds + 1000
-        }
+        let claimed = try #require(try await bench.claim().first)
+        await #expect(throws: DeliveryFailure.self) { try await poster(bench).post(claimed) }
         #expect(bench.receiver.calls.isEmpty)
-    }
-
-    @Test("events of one media are posted in their order, each once")
-    func posts() async throws {
-        let bench = try await ApsaraBench.telling()
-        var ids: [String] = []
-        for _ in 0..<5 {
-            let media = try await bench.made()
-            ids.append(media.id)
-            for size in 1...3 {
-                bench.clock.advance(by: 0.01)
-                try await bench.replace([UInt8](repeating: 0, count: size), of: media)
-            }
-            try await bench.library.delete(media.id, hasEvent: true)
-        }
-        try await delivering(bench) { try await bench.count(ApsaraEvent.recordKind) == 0 }
-        for id in ids {
-            let posts = bench.receiver.calls.filter { $0.content.contains(id) }.map(\.content)
-            #expect(posts.count == 5)
-            for (post, size) in zip(posts, [3, 1, 2, 3]) { #expect(post.contains(#""Size":\#(size)"#)) }
-            #expect(posts.last?.contains("DeleteMediaComplete") == true)
-        }
     }
 
     // MARK: Documents
@@ -535,8 +290,8 @@ struct ApsaraEventsTests {
 
     @Test("each event is the vendor's document")
     func documents() throws {
-        let delivery = delivery(try ApsaraBench())
-        func text(_ event: ApsaraEvent) -> String { String(decoding: delivery.document(of: event).json, as: UTF8.self) }
+        let poster = poster(try ApsaraBench())
+        func text(_ event: ApsaraEvent) -> String { String(decoding: poster.document(of: event).json, as: UTF8.self) }
         let id = "0123456789abcdef0123456789abcdef"
         let url = "https://oss.example/b/app-1000000/sv/\(id).mp4"
         let time = "2017-03-20T09:49:17Z"

@@ -49,7 +49,7 @@ struct VODBench {
         )
         self.master = master
         library = VODLibrary(records: state, objects: services.objects, clock: clock)
-        events = VODEvents(mode: .pull, records: state, library: library, bell: EventBell(), clock: clock)
+        events = VODEvents(mode: .pull, library: library)
         uploads = Self.uploads(at: VODPlace(Settings()), library, events, services, master)
     }
 

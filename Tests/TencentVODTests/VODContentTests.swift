@@ -40,7 +40,7 @@ struct VODContentTests {
         var ids: [String] = []
         for one in try await bench.events.claim(of: nil, limit: 16, for: 30) {
             ids.append(one.record.content.fileID)
-            try await bench.events.remove(one.record.record.key)
+            try await bench.events.outbox.remove(one.record.record.key)
         }
         return ids
     }

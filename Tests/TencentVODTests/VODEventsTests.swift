@@ -108,13 +108,7 @@ struct VODEventsTests {
     @Test("without events none are recorded")
     func off() throws {
         let bench = try VODBench()
-        let events = VODEvents(
-            mode: .off,
-            records: bench.state,
-            library: bench.library,
-            bell: EventBell(),
-            clock: bench.clock
-        )
+        let events = VODEvents(mode: .off, library: bench.library)
         #expect(events.recording(.uploaded, of: "1", in: VODOwner(application: application)).isEmpty)
     }
 
@@ -130,49 +124,22 @@ struct VODEventsTests {
         #expect(try await bench.events.confirm(VODEvents.handle(of: claimed[0]), of: application))
     }
 
-    // MARK: Claiming
-
-    @Test("two claimers get each event once, wherever the second one comes between")
-    func claimersAtOnce() async throws {
-        for number in 0..<60 {
-            let bench = try VODBench()
-            let signer = try await bench.signer()
-            var ids: Set<String> = []
-            for _ in 0..<3 {
-                bench.clock.advance(by: 1)
-                ids.insert(try await bench.committed(VODBench.video, by: signer).session.fileID)
-            }
-            let second = Box<[VODEvents.Claimed]>()
-            let hasRun = bench.overtake(beforeCall: number) {
-                await recorded { second.set(try await claim(bench)) }
-            }
-            let first = try await claim(bench)
-            let all = first + (hasRun() ? try second.content() : try await claim(bench))
-            #expect(all.count == 3 && Set(all.map(\.record.content.fileID)) == ids, "\(number)")
-            #expect(all.allSatisfy { $0.record.content.attempts == 1 })
-            if !hasRun() { return }
-        }
-        Issue.record("a claim makes more calls than this test lets pass")
-    }
-
-    @Test("a claim that has ended makes its event due again, the oldest first")
-    func claimsEnd() async throws {
+    @Test("the record of an event is that of earlier versions")
+    func format() async throws {
         let bench = try VODBench()
-        let signer = try await bench.signer()
-        var ids: [String] = []
-        for _ in 0..<3 {
-            ids.append(try await bench.committed(VODBench.video, by: signer).session.fileID)
-            bench.clock.advance(by: 1)
-        }
-        #expect(try await claim(bench, limit: 2).map(\.record.content.fileID) == Array(ids.prefix(2)))
-        #expect(try await claim(bench).map(\.record.content.fileID) == [ids[2]])
-        bench.clock.advance(by: 29)
-        #expect(try await claim(bench).isEmpty)
-        bench.clock.advance(by: 1)
-        let again = try await claim(bench)
-        #expect(again.map(\.record.content.fileID) == ids)
-        #expect(again.allSatisfy { $0.record.content.attempts == 2 })
+        let made = try await bench.committed(VODBench.video, by: bench.signer())
+        let event = try #require(try await claim(bench).first).record
+        let key = "\(application)/\(made.session.fileID)/NewFileUpload"
+        let record = try #require(try await bench.state.record("tencent event", key))
+        let fields = try #require(JSONSerialization.jsonObject(with: Data(record.text.utf8)) as? [String: Any])
+        #expect(fields.keys.sorted() == ["application", "attempts", "dueAt", "fileID", "kind", "subject"])
+        let end = bench.clock.now.unixSeconds + 30
+        #expect(event.content.dueAt == end)
+        let terms = ["due", "due/\(application)", "user/\(application)/dora"]
+        #expect(Set(event.record.terms ?? []) == Set(terms.map { DialectTerm($0, at: end) }))
     }
+
+    // MARK: Claiming
 
     @Test("events of other applications, and of media that the caller may not see, are not claimed")
     func others() async throws {
@@ -202,66 +169,6 @@ struct VODEventsTests {
         let claimed = try await bench.events.claim(of: asked, limit: 4, for: 30).map(\.record.content)
         #expect(claimed.count == 4)
         #expect(claimed.filter { $0.fileID == erin }.map(\.subject) == ["erin"])
-    }
-
-    @Test("an event is not given out after four days")
-    func expired() async throws {
-        let bench = try VODBench()
-        _ = try await bench.committed(VODBench.video, by: bench.signer())
-        bench.clock.advance(by: 4 * day - 1)
-        #expect(try await claim(bench, for: 0).count == 1)
-        bench.clock.advance(by: 1)
-        #expect(try await claim(bench).isEmpty)
-        try await bench.state.forgetRecords(expiredBefore: bench.clock.now.addingTimeInterval(1))
-        #expect(try await bench.count(VODEvent.recordKind) == 0)
-    }
-
-    @Test("claims, and attempts that are put off, do not make events last longer")
-    func expiryStays() async throws {
-        let bench = try VODBench()
-        _ = try await bench.committed(VODBench.video, by: bench.signer())
-        let end = bench.clock.now.addingTimeInterval(VODEvents.retention)
-        for _ in 0..<3 {
-            for one in try await claim(bench, for: 10) {
-                #expect(one.record.record.expiresAt == end)
-                try await bench.events.postpone(one, by: 50_000)
-            }
-            bench.clock.advance(by: 50_000)
-        }
-        #expect(try await claim(bench).first?.record.record.expiresAt == end)
-    }
-
-    @Test("due events are claimed behind many that are not")
-    func manyWaiting() async throws {
-        let bench = try VODBench()
-        let signer = try await bench.signer()
-        var ids: [String] = []
-        for _ in 0..<230 {
-            bench.clock.advance(by: 1)
-            ids.append(try await bench.committed(VODBench.video, by: signer).session.fileID)
-        }
-        #expect(try await claim(bench, limit: 150).count == 150)
-        #expect(try await claim(bench, limit: 10).map(\.record.content.fileID) == Array(ids[150..<160]))
-        #expect(try await claim(bench, limit: 100).map(\.record.content.fileID) == Array(ids[160...]))
-        #expect(try await claim(bench).isEmpty)
-    }
-
-    @Test("an event that cannot be read keeps no other from being claimed, and those that are not due are not read")
-    func badEvents() async throws {
-        let bench = try VODBench()
-        let signer = try await bench.signer()
-        for _ in 0..<3 {
-            bench.clock.advance(by: 1)
-            _ = try await bench.committed(VODBench.video, by: signer)
-        }
-        var records = try await bench.state.records(VODEvent.recordKind, prefix: "", after: nil, limit: 9)
-        records[0].text = "{}"
-        #expect(try await bench.state.replace(records[0]))
-        #expect(try await claim(bench).count == 2)
-        let before = bench.state.plan.calls(of: .dialectRecords)
-        #expect(try await claim(bench).isEmpty)
-        // Those of earlier versions, and a page with the one that cannot be read.
-        #expect(bench.state.plan.calls(of: .dialectRecords) - before == 2)
     }
 
     // MARK: Confirming
@@ -343,32 +250,5 @@ struct VODEventsTests {
         }
         #expect(try await bench.count(VODEvent.recordKind) == 1)
         #expect(try await bench.isThere(made.session))
-    }
-
-    // MARK: Delivering
-
-    @Test("an attempt that failed is repeated at its time, unless another node has claimed its event since")
-    func postponing() async throws {
-        let bench = try VODBench()
-        _ = try await bench.committed(VODBench.video, by: bench.signer())
-        let old = try await claim(bench, for: 60)[0]
-        try await bench.events.postpone(old, by: 5)
-        bench.clock.advance(by: 4)
-        #expect(try await claim(bench).isEmpty)
-        bench.clock.advance(by: 1)
-        let new = try await claim(bench, for: 60)[0]
-        #expect(new.record.content.attempts == 2)
-        try await bench.events.postpone(old, by: 0)
-        #expect(try await claim(bench).isEmpty)
-        bench.clock.advance(by: 60)
-        #expect(try await claim(bench).count == 1)
-    }
-
-    @Test("the pause after an attempt doubles up to an hour")
-    func pauses() {
-        let pauses = (1...14).map(VODEventDelivery.pause)
-        #expect(pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600])
-        for attempts in [Int.min + 1, -1, 0] { #expect(VODEventDelivery.pause(after: attempts) == 1) }
-        for attempts in [63, 64, 65, 1 << 40, .max] { #expect(VODEventDelivery.pause(after: attempts) == 3600) }
     }
 }

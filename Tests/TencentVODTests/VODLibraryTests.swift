@@ -285,7 +285,7 @@ struct VODLibraryTests {
                 made.set(try await bench.committed(by: signer.content()))
                 // The event of the first commit has been delivered.
                 let claimed = try await bench.events.claim(of: nil, limit: 1, for: 30)
-                for one in claimed { try await bench.events.remove(one.record.record.key) }
+                for one in claimed { try await bench.events.outbox.remove(one.record.record.key) }
             },
             deletionIsFirst ? delete : commit,
             { bench in await recorded { try await deletionIsFirst ? commit(bench) : delete(bench) } },

@@ -94,10 +94,16 @@ struct VODLoopsTests {
         try await bench.spoil(VODEvent.recordKind, "\(made[0].owner.application)/\(made[0].fileID)/NewFileUpload")
         try await bench.spoil(VODMedia.kind, media)
         let failing = FailingRecords(clock: bench.clock) { _ in }
-        let found = try await bench.events.look(limit: 1, for: 30, failing: failing)
+        func look(_ limit: Int, after start: DialectPlace?) async throws -> ClaimedRecords<VODEvents.Claimed> {
+            try await bench.events.outbox.claim(after: start, limit: limit, for: 30, failing: failing) {
+                (found) throws(UploadError) in
+                try await bench.events.facts(of: found.content)
+            }
+        }
+        let found = try await look(1, after: nil)
         #expect(found.claimed.map(\.record.content.fileID) == [made[2].fileID] && found.failure != nil)
         #expect(failing.count == 2)
-        let next = try await bench.events.look(after: found.last, limit: 16, for: 30, failing: failing)
+        let next = try await look(16, after: found.last)
         #expect(next.claimed.map(\.record.content.fileID) == [made[3].fileID] && next.last == nil)
         // Who asks for events gets those that can be read.
         bench.clock.advance(by: 30)

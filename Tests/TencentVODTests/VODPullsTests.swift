@@ -185,7 +185,7 @@ struct VODPullsTests {
         for _ in 0..<2 { _ = try await bench.pulls.finishAll() }
         #expect(try await bench.task(begun)?.failure?.code == 60_000)
         let events = try await bench.events()
-        #expect(events.count == 1 && events[0].media == nil && events[0].task?.failure?.code == 60_000)
+        #expect(events.count == 1 && events[0].details.media == nil && events[0].details.task?.failure?.code == 60_000)
         // A caller that may see media of other users only gets none of it.
         let all = bench.base.events
         let foreign = try await all.claim(of: nil, limit: 1, for: 0) { $0.owner.subject == "eve" }

@@ -112,30 +112,26 @@ package struct AliyunVODModule: GatewayModule {
         if starter.pulls != nil {
             services.append(work.loop(every: .seconds(2), wokenBy: pulls.bell, pulls.finishAll))
         }
-        let delivered = context.metrics.counters(
-            "sluice_aliyun_vod_events_total",
-            "Attempts to post an event of ApsaraVideo VOD to the app.",
-            by: "outcome"
-        )
         if let sender {
             let url = context.objectURL
-            let delivery = ApsaraEventDelivery(
-                events: library.events,
+            let poster = ApsaraEventPoster(
                 callbacks: library.events.callbacks,
                 sender: sender,
                 objectURL: { bucket, key in
                     url.configured.map { "\(ObjectURL.origin(of: $0, port: nil))/\(bucket)/\(key)" }
                 },
-                counters: delivered,
-                failing: work.failing,
-                report: { message in
-                    logger.warning(
-                        "an event of ApsaraVideo VOD was not delivered; it will be tried again",
-                        metadata: ["error": "\(message)"]
-                    )
-                }
+                clock: context.clock
             )
-            services.append(BackgroundLoop { await delivery.run() })
+            let delivery = EventDelivery(
+                context,
+                of: "ApsaraVideo VOD",
+                from: library.events.outbox,
+                countedAs: "sluice_aliyun_vod_events_total",
+                failing: work.failing,
+                details: library.events.target,
+                post: poster.post
+            )
+            services.append(delivery.loop)
         }
         self.services = services
     }
@@ -158,7 +154,6 @@ package struct AliyunVODMedia: Sendable {
             events: ApsaraEvents(
                 records: context.state,
                 callbacks: ApsaraCallbacks(records: context.state, master: context.master, clock: context.clock),
-                bell: EventBell(),
                 clock: context.clock
             ),
             clock: context.clock

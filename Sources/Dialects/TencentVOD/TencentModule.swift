@@ -84,9 +84,7 @@ package struct TencentModule: GatewayModule {
             library.finishRemovals,
             uploads.removeExpired
         )
-        let delivery = VODEventDelivery(context, events, documents, signer, work.failing).map { delivery in
-            BackgroundLoop { await delivery.run() }
-        }
+        let delivery = EventDelivery(context, events, documents, signer, work.failing)
         // Makes media of what was pulled.
         let finishing = starter.pulls.map { _ in
             work.loop(every: .seconds(2), wokenBy: pulls.bell, pulls.finishAll)
@@ -96,7 +94,7 @@ package struct TencentModule: GatewayModule {
             every: context.settings.uploads.sweepEvery,
             context.state.addingTerms(to: VODMedia.kind, as: VODMedia.self)
         )
-        services = [cleaning, listing] + [delivery, finishing].compactMap { $0 }
+        services = [cleaning, listing] + [delivery?.loop, finishing].compactMap { $0 }
     }
 
     /// In direct mode there are no objects here, so a key that is limited to some may not sign.
@@ -246,7 +244,7 @@ extension VODAPIHandler {
     }
 }
 
-extension VODEventDelivery {
+extension EventDelivery<VODEvent, VODEvents.Facts> {
     /// `nil` if events are not posted.
     fileprivate init?(
         _ context: GatewayContext,
@@ -256,23 +254,28 @@ extension VODEventDelivery {
         _ failing: FailingRecords
     ) {
         guard events.mode == .push, let url = context.settings.tencentVOD.callbackURL else { return nil }
-        let logger = context.logger
+        let poster = context.settings.webhookPoster(url, signer)
+        let clock = context.clock
         self.init(
-            events: events,
-            poster: context.settings.webhookPoster(url, signer),
-            document: documents.post,
-            counters: context.metrics.counters(
-                "sluice_tencent_events_total",
-                "Attempts to post an event of Tencent VOD to the app.",
-                by: "outcome"
-            ),
-            failing: failing,
-            report: { message in
-                logger.warning(
-                    "an event of Tencent VOD was not delivered; it will be tried again",
-                    metadata: ["error": "\(message)"]
+            context,
+            of: "Tencent VOD",
+            from: events.outbox,
+            countedAs: "sluice_tencent_events_total",
+            failing: failing
+        ) { (found) throws(UploadError) in
+            try await events.facts(of: found.content)
+        } post: { (claimed) throws(DeliveryFailure) in
+            let event = claimed.event
+            do throws(HookFailure) {
+                _ = try await poster.post(
+                    documents.post(claimed),
+                    id: "msg_\(event.fileID)\(event.kind.rawValue)\(event.contentID ?? "")",
+                    at: clock.now.unixSeconds,
+                    timeout: .seconds(15)
                 )
+            } catch {
+                throw DeliveryFailure(error.description, retryAfter: error.retryAfter)
             }
-        )
+        }
     }
 }

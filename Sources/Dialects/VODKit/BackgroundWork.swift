@@ -86,3 +86,46 @@ package struct BackgroundWork: Sendable {
         return hasMore
     }
 }
+
+extension EventDelivery {
+    /// - Parameters:
+    ///   - context: What every module receives.
+    ///   - service: The name of the video service, for people.
+    ///   - outbox: The outbox.
+    ///   - counter: The name of the metric that counts attempts.
+    ///   - failing: Events that cannot be read.
+    ///   - details: What else the delivery of an event needs; `nil` if it is not to be delivered now.
+    ///   - post: Posts an event.
+    package init(
+        _ context: GatewayContext,
+        of service: String,
+        from outbox: MediaOutbox<Event>,
+        countedAs counter: String,
+        failing: FailingRecords,
+        details: @escaping @Sendable (CodedRecord<Event>) async throws(UploadError) -> Details?,
+        post: @escaping @Sendable (Claimed) async throws(DeliveryFailure) -> Void
+    ) {
+        let counters = context.metrics.counters(
+            counter,
+            "Attempts to post an event of \(service) to the app.",
+            by: "outcome"
+        )
+        let logger = context.logger
+        self.init(
+            outbox: outbox,
+            failing: failing,
+            count: { counters[$0 ? "delivered" : "failed"].increment() },
+            report: { message in
+                logger.warning(
+                    "an event of \(service) was not delivered; it will be tried again",
+                    metadata: ["error": "\(message)"]
+                )
+            },
+            details: details,
+            post: post
+        )
+    }
+
+    /// What runs it.
+    package var loop: BackgroundLoop { BackgroundLoop { await run() } }
+}

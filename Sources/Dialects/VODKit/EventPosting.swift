@@ -1,17 +1,16 @@
 internal import Synchronization
-package import UploadCore
-package import UploadModel
+internal import UploadCore
+internal import UploadModel
 
 /// Posts events to apps' servers, several at once.
 ///
 /// Each keeps its place until it is answered; the places of others are filled again meanwhile, so a receiver that does not
 /// answer delays nobody else's events.
-package struct EventPosting<Claimed: Sendable>: Sendable {
-    package typealias Found = ClaimedRecords<Claimed>
+struct EventPosting<Claimed: Sendable>: Sendable {
+    /// Other nodes may have left events whose claim has ended.
+    static var longestPause: Duration { .seconds(5) }
 
     private let places: Int
-    /// Other nodes may have left events whose claim has ended.
-    private let longestPause = Duration.seconds(5)
     private let bell: EventBell
     private let host: @Sendable (Claimed) -> String
     private let report: @Sendable (UploadError) -> Void
@@ -21,8 +20,8 @@ package struct EventPosting<Claimed: Sendable>: Sendable {
     ///   - bell: Rings for new events.
     ///   - host: Where an event goes.
     ///   - report: Of what has failed.
-    package init(
-        places: Int = 16,
+    init(
+        places: Int,
         bell: EventBell,
         host: @escaping @Sendable (Claimed) -> String = { _ in "" },
         report: @escaping @Sendable (UploadError) -> Void
@@ -38,8 +37,9 @@ package struct EventPosting<Claimed: Sendable>: Sendable {
     /// - Parameters:
     ///   - claim: Claims so many events at most, of those after a place, beside those that are being posted to each host.
     ///   - send: Posts one, and records the outcome.
-    package func run(
-        claim: (_ limit: Int, _ after: DialectPlace?, _ running: [String: Int]) async throws(UploadError) -> Found,
+    func run(
+        claim: (_ limit: Int, _ after: DialectPlace?, _ running: [String: Int]) async throws(UploadError) ->
+            ClaimedRecords<Claimed>,
         send: @escaping @Sendable (Claimed) async throws(UploadError) -> Void
     ) async {
         let running = Running()
@@ -74,7 +74,7 @@ package struct EventPosting<Claimed: Sendable>: Sendable {
                     }
                 }
                 try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .zero))
-                if isIdle { await bell.wait(after: count, timeout: longestPause) }
+                if isIdle { await bell.wait(after: count, timeout: Self.longestPause) }
             }
         }
     }

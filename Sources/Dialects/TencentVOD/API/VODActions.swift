@@ -356,12 +356,7 @@ struct VODActions: Sendable {
             let count = events.bell.count
             let start = ContinuousClock.now
             let claimed = try await core(
-                await events.claim(
-                    of: application,
-                    limit: 16,
-                    for: VODEvents.confirmation,
-                    where: caller.maySee
-                )
+                await events.claim(of: application, limit: 16, where: caller.maySee)
             )
             if !claimed.isEmpty || .now >= end {
                 return documents.events(claimed, for: context.request, context.requestID)

@@ -373,20 +373,20 @@ struct VODDocuments: Sendable {
     }
 
     private func event(_ claimed: VODEvents.Claimed, handle: String?, for request: Request?) -> Event {
-        let event = claimed.record.content
-        let task = claimed.task
+        let event = claimed.event
+        let (media, task) = (claimed.details.media, claimed.details.task)
         return Event(
             EventHandle: handle,
             EventType: event.kind.rawValue,
             FileUploadEvent: task == nil
-                ? claimed.media.map { media in
+                ? media.map { media in
                     Upload(
                         FileId: event.fileID,
                         MediaBasicInfo: basic(media, for: request),
                         MetaData: Self.data(media.content)
                     )
                 } : nil,
-            PullCompleteEvent: task.map { self.task($0, claimed.media, for: request) }
+            PullCompleteEvent: task.map { self.task($0, media, for: request) }
         )
     }
 }

@@ -17,13 +17,7 @@ package struct VODOwnership: ObjectOwnership {
     package init(_ context: GatewayContext) {
         place = VODPlace(context.settings)
         library = VODLibrary(records: context.state, objects: context.services.objects, clock: context.clock)
-        events = VODEvents(
-            mode: context.settings.vodEvents,
-            records: context.state,
-            library: library,
-            bell: EventBell(),
-            clock: context.clock
-        )
+        events = VODEvents(mode: context.settings.vodEvents, library: library)
     }
 
     init(place: VODPlace, events: VODEvents) {
