@@ -71,7 +71,7 @@ def read(node, granted):
 
 
 def subscribed(vod, app):
-    vod("SetMessageCallback", CallbackType="HTTP", CallbackURL=app.url("/events"), EventTypeList="ALL")
+    vod("SetMessageCallback", CallbackType="HTTP", CallbackURL=app.url + "/events", EventTypeList="ALL")
 
 
 def told(app, media):
@@ -459,7 +459,7 @@ def test_nothing_acknowledged_is_lost_and_every_media_is_told(tmp_path, quick, r
             assert Plain(place, pair)("SearchMedia", Match=f"AppId = '{APP}'")["Total"] == alive
             report(
                 f"kill -9 while videos of Alibaba Cloud VOD are uploaded, seed {seed}: {kills} kills, {moments}, "
-                f"{len(done)} media, {len(app.events)} events"
+                f"{len(done)} media, {len(app.calls)} events"
             )
         finally:
             for uploader in uploaders:
