@@ -544,7 +544,7 @@ def test_media_is_pulled(gateway, app, name, app_id):
     assert events[0].payload.items() >= {"JobId": good, "Status": "success", "VideoId": done["MediaId"]}.items()
 
     def of_failure():
-        return [one for one in app.events if one.payload.get("JobId") == bad]
+        return [one for one in app.calls if one.payload.get("JobId") == bad]
 
     (event, *_) = until(of_failure)
     assert event.type == "UploadByURLComplete" and event.payload["Status"] == "fail"
@@ -824,14 +824,14 @@ def test_parameters_of_other_calls_that_are_wrong(gateway, vod, app):
         {"ScrollToken": "x"},
     ]:
         assert told("SearchMedia", **wrong)[0] == 400, wrong
-    good = {"CallbackType": "HTTP", "CallbackURL": app.url("/"), "EventTypeList": "ALL", "AppId": "app-7000001"}
+    good = {"CallbackType": "HTTP", "CallbackURL": app.url + "/", "EventTypeList": "ALL", "AppId": "app-7000001"}
     assert told("SetMessageCallback", **good) is None
     for wrong in [
         {"CallbackType": "x"},
         {"CallbackURL": "x"},
         {"CallbackURL": "ftp://" + app.host},
         {"CallbackURL": "http://other.example/"},
-        {"CallbackURL": app.url("/" + "x" * 257)},
+        {"CallbackURL": app.url + "/" + "x" * 257},
         {"EventTypeList": "a b"},
         {"AuthSwitch": "x"},
         {"AuthSwitch": "on", "AuthKey": "Aa1" * 11},
@@ -1287,7 +1287,7 @@ def test_expired_tokens(tmp_path):
 
 def subscribed(vod, app, app_id, **fields):
     """Sets the callback of an application and returns its URL."""
-    url = app.url(f"/{app_id}")
+    url = f"{app.url}/{app_id}"
     settings = {"CallbackType": "HTTP", "CallbackURL": url, "EventTypeList": "ALL", "AppId": app_id} | fields
     vod("SetMessageCallback", **settings)
     return url
@@ -1344,7 +1344,7 @@ def test_chosen_events_without_signatures(gateway, vod, app, app_id):
 
 
 def test_a_media_has_its_own_callback_if_there_is_a_global_one(gateway, vod, app, app_id):
-    own = app.url(f"/own/{app_id}")
+    own = f"{app.url}/own/{app_id}"
     data = json.dumps({"MessageCallback": {"CallbackURL": own, "CallbackType": "http"}, "Extend": {"a": "é"}})
     lonely, _ = uploaded(gateway, vod, AppId=app_id, UserData=data)
     subscribed(vod, app, app_id)

@@ -10,12 +10,11 @@ import pytest
 
 from harness.aliyun_client import IOS, VOD, App
 from harness.aliyun_page import Site
-from harness.browser import BROWSER
+from harness.browser import BROWSER, Browser
 from harness.daemon import free_port
 from harness.data import MIB
 from harness.faulty_store import Hold
 from harness.object_client import ObjectServer
-from harness.vod_page import Browser
 from harness.vod_proxy import VODProxy
 from harness.wire import until
 
@@ -43,7 +42,7 @@ def serving(folder, site, host="127.0.0.1", **settings):
     with VODProxy(port) as proxy:
         settings = {
             "SLUICE_OBJECT_PUBLIC_URL": f"http://{host}:{proxy.port}",
-            "SLUICE_CORS_ORIGINS": site.origin,
+            "SLUICE_CORS_ORIGINS": site.url,
         } | settings
         with ObjectServer(folder / "data", port, settings) as server:
             yield SimpleNamespace(server=server, proxy=proxy, vod=VOD(server), s3=server.client(), site=site)
@@ -95,15 +94,7 @@ def short(hasty):
 
 def browse(world, profile, script=UPLOAD, **given):
     """What the page returns."""
-    world.site.show(script, given)
-    with Browser(profile, {}, world.site.origin) as browser:
-
-        def ended():
-            assert browser.process.poll() is None, "the browser ended"
-            return world.site.has_result.is_set()
-
-        until(ended, 120, 0.05)
-    return world.site.result
+    return world.site.run(script, given, profile)
 
 
 def check(world, result, size):
@@ -286,20 +277,14 @@ def test_a_checkpoint_of_an_upload_that_is_gone(world, tmp_path):
     check(world, result, SIZE)
 
 
-def kept_by(profile, text):
-    """Whether a text is in the files of localStorage, which the browser writes some seconds later."""
-    folder = profile / "Default/Local Storage/leveldb"
-    return any(text.encode() in path.read_bytes() for path in folder.glob("*.log"))
-
-
 def test_a_killed_browser_begins_again(world, tmp_path):
     """The SDK does not trust the checkpoint of a page that did not end; the app gets other media."""
     script = "return await upload(video(given.size), {onUploadProgress: number => post('/report', number)})"
     hold = held(world)
     world.site.show(script, {"size": SIZE})
-    with Browser(tmp_path, {}, world.site.origin) as browser:
+    with Browser(tmp_path, world.site.url) as browser:
         assert hold.reached.wait(120)
-        until(lambda: kept_by(tmp_path, '"uploadId"'), timeout=60, interval=0.1)
+        until(lambda: browser.keeps('"uploadId"'), timeout=60, interval=0.1)
         browser.kill()
     first = world.app
     hold.release()
@@ -402,7 +387,7 @@ def test_without_an_exposed_etag_nothing_is_completed(world, tmp_path):
     """An administrator has given the bucket a rule of its own. The SDK sends `undefined` as the tags."""
     bucket = "outin-sluice"
     world.s3.create_bucket(Bucket=bucket)
-    rule = {"AllowedOrigins": [world.site.origin], "AllowedMethods": ["PUT", "POST"], "AllowedHeaders": ["*"]}
+    rule = {"AllowedOrigins": [world.site.url], "AllowedMethods": ["PUT", "POST"], "AllowedHeaders": ["*"]}
     world.s3.put_bucket_cors(Bucket=bucket, CORSConfiguration={"CORSRules": [rule]})
     try:
         result = browse(world, tmp_path, size=2 * MIB)

@@ -232,8 +232,7 @@ def test_what_the_cloud_refuses_or_does_not_answer(gateway, cloud):
     answer = api.post("/v1/aliyun/uploads", {"title": "t", "fileName": "t.mp4"})
     assert (answer.status_code, answer.json()["code"]) == (502, "cloud_failed")
     assert "Throttling.User" in answer.json()["detail"]
-    cloud.server.shutdown()
-    cloud.server.server_close()
+    cloud.close()
     answer = Plain(gateway).answer("CreateUploadVideo", VIDEO)
     assert (answer.status_code, answer.json()["Code"]) == (503, "ServiceUnAvailable")
     answer = api.post("/v1/aliyun/uploads", {"title": "t", "fileName": "t.mp4"})

@@ -399,7 +399,7 @@ def test_callbacks_of_oss_go_on_working(tmp_path):
         with ObjectServer(tmp_path / "data", free_port(), settings) as server:
             app.secret = run("credentials", "callbacks", environment=server.environment).stdout.strip()
             answer = create(server)
-            result = Older(grant(answer)).put(VIDEO, **named(app.url("/done")))
+            result = Older(grant(answer)).put(VIDEO, **named(app.url + "/done"))
             assert json.loads(result.resp.read()) == ANSWER
             (call,) = app.to("/done")
             assert call.form["object"] == grant(answer).key and call.form["size"] == str(len(VIDEO))

@@ -3,8 +3,6 @@
 import json
 import re
 import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from urllib.parse import parse_qsl, urlsplit
 
@@ -16,6 +14,7 @@ from harness.aliyun_vod import Plain as Aliyun
 from harness.api import API, TUS, path_of, problem, upload_id
 from harness.data import KIB, MIB, content, sha256
 from harness.draft import Client
+from harness.http_server import LocalServer
 from harness.openapi import DOCUMENT, parse
 from harness.origin import Origin
 from harness.proxies import APP, PROXIES, Proxy, check_events, check_resuming
@@ -373,40 +372,25 @@ def test_a_path_that_is_none_is_refused(path):
 # Behind proxies
 
 
-class Existing(BaseHTTPRequestHandler):
-    """The app that has the host for itself so far."""
-
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("Content-Length", "3")
-        self.end_headers()
-        self.wfile.write(b"app")
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="module", params=["nginx passes", "nginx strips", "haproxy passes", "haproxy strips"])
 def front(request, tmp_path_factory):
     """A gateway below a path of an app's host, with the settings that the file of the proxy asks for."""
     kind, does = request.param.split()
     folder = tmp_path_factory.mktemp("front")
-    app = ThreadingHTTPServer(("127.0.0.1", 0), Existing)
-    threading.Thread(target=app.serve_forever, args=(0.05,), daemon=True).start()
     settings = {"SLUICE_TRUSTED_PROXIES": "127.0.0.1"}
     if does == "passes":
         settings |= {"SLUICE_GATEWAY_BASE_PATH": BASE, "SLUICE_PUBLIC_URL": f"https://{APP}"}
     else:
         settings |= {"SLUICE_PUBLIC_URL": f"https://{APP}{BASE}"}
-    with Server(folder / "data", environment=settings) as server:
+    # The app that has the host for itself so far.
+    app = LocalServer(lambda request: request.respond(content=b"app"))
+    with app, Server(folder / "data", environment=settings) as server:
         node = (server.port, server.port)
         strips = does == "strips"
-        with Proxy(f"{kind}_path", folder / "proxy", [node] * 3, app=app.server_port, strips=strips) as proxy:
+        with Proxy(f"{kind}_path", folder / "proxy", [node] * 3, app=app.port, strips=strips) as proxy:
             api = API(f"https://{APP}{BASE}", server.admin_key, verify=str(proxy.authority))
             until(lambda: api.get("/healthz").status_code == 200, timeout=30)
             yield SimpleNamespace(kind=kind, strips=strips, server=server, proxy=proxy, api=api)
-    app.shutdown()
-    app.server_close()
 
 
 def test_the_app_keeps_its_host(front):

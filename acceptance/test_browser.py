@@ -58,7 +58,7 @@ def test_a_presigned_form(gateway, s3, page, tmp_path):
         Fields={"Content-Type": "video/mp4", "success_action_status": "201"},
         Conditions=[["content-length-range", 1, 20 * MIB], *conditions],
     )
-    allow(gateway, page.origin)
+    allow(gateway, page.url)
     script = """
         const form = new FormData()
         for (const [name, value] of Object.entries(given.fields)) form.append(name, value)
@@ -81,7 +81,7 @@ def test_presigned_parts(gateway, s3, page, tmp_path):
         for number in range(1, 4)
     ]
     finish = s3.generate_presigned_url("complete_multipart_upload", Params=upload, ExpiresIn=600, HttpMethod="POST")
-    allow(gateway, page.origin)
+    allow(gateway, page.url)
     script = """
         const tags = await Promise.all(given.urls.map(async (url, index) => {
             const body = bytes.slice(index * given.part, (index + 1) * given.part)
@@ -125,7 +125,7 @@ def test_a_page_of_another_origin_is_refused(gateway, s3, page, tmp_path):
 def test_an_error_can_be_read_by_the_page(gateway, page, tmp_path, authorization):
     """Not only successful responses: the page must see that its credentials have expired."""
     given = {"url": f"{gateway.object_url}/{BUCKET}/a", "authorization": authorization}
-    allow(gateway, page.origin)
+    allow(gateway, page.url)
     script = """
         const answer = await fetch(given.url, {method: "PUT", body: "x", headers: {
             "Authorization": given.authorization, "x-amz-date": "20260101T000000Z",

@@ -12,15 +12,14 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from urllib.parse import parse_qs
 
 import pytest
 import requests
 
+from harness.http_server import LocalServer
 from harness.server import BINARY, Server
 
 pytest.importorskip("boto3", reason="boto3 is not installed")
@@ -41,7 +40,7 @@ def pair(name):
     return {"AccessKeyId": f"AK{name.upper()}", "SecretAccessKey": f"s-{name}", "Token": f"t-{name}"}
 
 
-class Cloud:
+class Cloud(LocalServer):
     """The bucket and, on the same port, all services that issue credentials."""
 
     def __init__(self):
@@ -50,83 +49,62 @@ class Cloud:
         self.expiration = time.time() + 3600
         self.accepted = None
         self.mark = None
-        cloud = self
+        super().__init__()
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+    def handle(self, request):
+        content = request.content()
+        if request.path.endswith("/.sluice.store") and self.accepted is None:
+            return self.marked(request, content)
+        if "Authorization" in request.headers and request.headers["Authorization"].startswith("AWS4"):
+            self.signed.append(request)
+            key = self.key(request)
+            if self.accepted not in (None, key):
+                return request.respond(403)
+            if "list-type=2" in request.path:
+                body = b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
+                return request.respond(200, body, "text/xml")
+            return request.respond(200)
+        self.asked.append(f"{request.command} {request.path}")
+        end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.expiration))
+        found = {"Code": "Success", "Type": "AWS-HMAC", "LastUpdated": end, "Expiration": end}
+        if request.command == "POST":
+            return self.sts(request, parse_qs(content.decode()), end)
+        if request.path == "/container":
+            if request.headers.get("Authorization") != "Bearer agent":
+                return request.respond(401)
+            return request.respond(200, json.dumps(found | pair("container")).encode(), "application/json")
+        if request.path == "/latest/api/token":
+            return request.respond(200, b"TOKEN", "text/plain")
+        if request.headers.get("X-aws-ec2-metadata-token") != "TOKEN":
+            return request.respond(401)
+        if request.path.endswith("/security-credentials/"):
+            return request.respond(200, b"the-role", "text/plain")
+        if request.path.endswith("/security-credentials/the-role"):
+            return request.respond(200, json.dumps(found | pair("instance")).encode(), "application/json")
+        return request.respond(404)
 
-            def answer(self, status=200, body=b"", kind="application/json"):
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(body)
+    def marked(self, request, content):
+        """The gateway's mark in the store, which it writes at its first start."""
+        if request.command == "PUT":
+            self.mark = content
+        if self.mark is None:
+            return request.respond(404, b"<Error><Code>NoSuchKey</Code></Error>", "text/xml")
+        return request.respond(200, b"" if request.command == "PUT" else self.mark)
 
-            def handle_any(self):
-                content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                if self.path.endswith("/.sluice.store") and cloud.accepted is None:
-                    return self.mark(content)
-                if "Authorization" in self.headers and self.headers["Authorization"].startswith("AWS4"):
-                    cloud.signed.append(self)
-                    key = cloud.key(self)
-                    if cloud.accepted not in (None, key):
-                        return self.answer(403)
-                    if "list-type=2" in self.path:
-                        body = b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
-                        return self.answer(200, body, "text/xml")
-                    return self.answer(200)
-                cloud.asked.append(f"{self.command} {self.path}")
-                end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(cloud.expiration))
-                found = {"Code": "Success", "Type": "AWS-HMAC", "LastUpdated": end, "Expiration": end}
-                if self.command == "POST":
-                    return self.sts(parse_qs(content.decode()), end)
-                if self.path == "/container":
-                    if self.headers.get("Authorization") != "Bearer agent":
-                        return self.answer(401)
-                    return self.answer(body=json.dumps(found | pair("container")).encode())
-                if self.path == "/latest/api/token":
-                    return self.answer(body=b"TOKEN", kind="text/plain")
-                if self.headers.get("X-aws-ec2-metadata-token") != "TOKEN":
-                    return self.answer(401)
-                if self.path.endswith("/security-credentials/"):
-                    return self.answer(body=b"the-role", kind="text/plain")
-                if self.path.endswith("/security-credentials/the-role"):
-                    return self.answer(body=json.dumps(found | pair("instance")).encode())
-                return self.answer(404)
-
-            def mark(self, content):
-                """The gateway's mark in the store, which it writes at its first start."""
-                if self.command == "PUT":
-                    cloud.mark = content
-                if cloud.mark is None:
-                    return self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>", "text/xml")
-                return self.answer(200, b"" if self.command == "PUT" else cloud.mark)
-
-            def sts(self, form, end):
-                if form["WebIdentityToken"] != ["web-token"] or form["RoleArn"] != ["arn:aws:iam::123456789012:role/x"]:
-                    body = b"<ErrorResponse><Error><Code>AccessDenied</Code></Error></ErrorResponse>"
-                    return self.answer(403, body, "text/xml")
-                keys = pair("sts")
-                body = (
-                    '<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">'
-                    "<AssumeRoleWithWebIdentityResult><AssumedRoleUser><Arn>arn:aws:sts::123456789012:x</Arn>"
-                    "<AssumedRoleId>A:b</AssumedRoleId></AssumedRoleUser><Credentials>"
-                    f"<AccessKeyId>{keys['AccessKeyId']}</AccessKeyId><SecretAccessKey>{keys['SecretAccessKey']}"
-                    f"</SecretAccessKey><SessionToken>{keys['Token']}</SessionToken><Expiration>{end}</Expiration>"
-                    "</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>"
-                )
-                return self.answer(200, body.encode(), "text/xml")
-
-            do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = handle_any
-
-            def log_message(self, *_):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+    def sts(self, request, form, end):
+        if form["WebIdentityToken"] != ["web-token"] or form["RoleArn"] != ["arn:aws:iam::123456789012:role/x"]:
+            body = b"<ErrorResponse><Error><Code>AccessDenied</Code></Error></ErrorResponse>"
+            return request.respond(403, body, "text/xml")
+        keys = pair("sts")
+        body = (
+            '<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">'
+            "<AssumeRoleWithWebIdentityResult><AssumedRoleUser><Arn>arn:aws:sts::123456789012:x</Arn>"
+            "<AssumedRoleId>A:b</AssumedRoleId></AssumedRoleUser><Credentials>"
+            f"<AccessKeyId>{keys['AccessKeyId']}</AccessKeyId><SecretAccessKey>{keys['SecretAccessKey']}"
+            f"</SecretAccessKey><SessionToken>{keys['Token']}</SessionToken><Expiration>{end}</Expiration>"
+            "</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>"
+        )
+        return request.respond(200, body.encode(), "text/xml")
 
     @staticmethod
     def key(request):
@@ -160,16 +138,11 @@ class Cloud:
         assert fields["Authorization"].endswith(f"Signature={signature}"), f"{key} was used with another secret"
         return key, fields.get("X-Amz-Security-Token")
 
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-
 
 @pytest.fixture
 def cloud():
-    running = Cloud()
-    yield running
-    running.close()
+    with Cloud() as running:
+        yield running
 
 
 @pytest.fixture

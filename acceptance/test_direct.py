@@ -8,11 +8,9 @@ tests compare with the vendors' vectors and SDKs.
 import json
 import re
 import socket
-import threading
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import requests
@@ -22,6 +20,7 @@ from harness.api import API, field_problem, moment, problem
 from harness.daemon import free_port
 from harness.data import KIB, MIB, content
 from harness.faulty_store import FaultyStore, LoseAnswer, Refuse
+from harness.http_server import LocalServer
 from harness.object_client import MINTED, REGION, ObjectServer, client
 from harness.object_clients.base import DOMAINS
 from harness.object_clients.calls import COSCalls, OSSCalls, S3Calls, refusal
@@ -547,20 +546,8 @@ def agent(credentials, end):
     answer |= {"Token": credentials["SessionToken"], "Expiration": end.strftime("%Y-%m-%dT%H:%M:%SZ")}
     body = json.dumps(answer).encode()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
+    with LocalServer(lambda request: request.respond(content=body)) as server:
+        yield server.url + "/"
 
 
 def test_credentials_of_the_environment(tmp_path, rgw, settings):

@@ -1,6 +1,6 @@
 """`sluice doctor`: one broken thing for each check, before the first start and beside a running gateway."""
 
-import http.server
+import email.utils
 import json
 import os
 import resource
@@ -9,7 +9,6 @@ import socket
 import sqlite3
 import subprocess
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from harness.daemon import free_port
 from harness.data import MIB
 from harness.disk import mounted, small
 from harness.faults import Faults
+from harness.http_server import LocalServer
 from harness.postgres import shared
 from harness.server import ADMIN_KEY, BINARY
 from harness.tls import Certificate
@@ -80,59 +80,33 @@ def settings(tmp_path):
     }
 
 
-class Store:
+class Store(LocalServer):
     """Answers HEAD of a bucket; its clock is ahead by some seconds. Keeps objects in memory."""
 
     def __init__(self, *, status=200, ahead=0):
-        objects = self.objects = {}
-        log = self.log = []
+        self.status, self.ahead = status, ahead
+        self.objects = {}
+        self.log = []
         # Whether PUT is.
         self.refuses = False
-        store = self
+        super().__init__()
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def date_time_string(self, timestamp=None):
-                return http.server.BaseHTTPRequestHandler.date_time_string(self, (timestamp or time.time()) + ahead)
-
-            def answer(self, status, body=b""):
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.send_header("ETag", '"00000000000000000000000000000000"')
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                log.append(f"{self.command} {self.path.split('?')[0].split('probe-')[0]}")
-
-            def do_HEAD(self):
-                self.answer(status)
-
-            def do_PUT(self):
-                if store.refuses:
-                    self.rfile.read(int(self.headers["Content-Length"]))
-                    self.answer(403)
-                    return
-                objects[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
-                self.answer(200)
-
-            def do_GET(self):
-                self.answer(200, objects[self.path])
-
-            def do_DELETE(self):
-                del objects[self.path]
-                self.answer(204)
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-
-    def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
+    def handle(self, request):
+        path, status, content = request.path, 200, b""
+        self.log.append(f"{request.command} {path.split('?')[0].split('probe-')[0]}")
+        if request.command == "HEAD":
+            status = self.status
+        elif request.command == "PUT":
+            status, body = (403 if self.refuses else 200), request.content()
+            if not self.refuses:
+                self.objects[path] = body
+        elif request.command == "GET":
+            content = self.objects[path]
+        else:
+            del self.objects[path]
+            status = 204
+        request.date_time_string = lambda: email.utils.formatdate(time.time() + self.ahead, usegmt=True)
+        request.respond(status, content, ETag='"00000000000000000000000000000000"')
 
     @property
     def settings(self):
@@ -141,7 +115,7 @@ class Store:
             "SLUICE_S3_BUCKET": "bucket",
             "SLUICE_S3_PATH_STYLE": "true",
             "SLUICE_S3_SPOOL": "0",
-            "SLUICE_S3_ENDPOINT": f"http://127.0.0.1:{self.server.server_address[1]}",
+            "SLUICE_S3_ENDPOINT": self.url,
         }
 
 

@@ -3,15 +3,14 @@
 Sums of two numbers that a client has stated do not fit, and Swift ends the process for a sum that does not fit.
 """
 
-import http.server
 import itertools
-import threading
 from urllib.parse import urlsplit
 
 import pytest
 
 from harness.api import API, path_of
 from harness.daemon import free_port
+from harness.http_server import LocalServer
 from harness.object_client import BUCKET, ObjectServer
 from harness.ugc import VodJS, own_signature, signer
 from harness.vimeo import Plain, token
@@ -196,49 +195,29 @@ def test_calls(server, api, number):
         check(server, status(at, "GET", "/v1/events", fields, b""), {200, 204, *range(400, 500)})
 
 
-class Receiver(http.server.BaseHTTPRequestHandler):
-    """Refuses each event, with the next `Retry-After`."""
-
-    waits: list[str]
-    seen: list[str]
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        wait = self.waits[min(len(self.seen), len(self.waits) - 1)]
-        self.seen.append(wait)
-        self.send_response(503)
-        self.send_header("Retry-After", wait)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.mark.parametrize("wait", ["nan", "-nan", "inf", "-inf", "1e999", str(MOST), "9" * 40, "-5", "0x1p3"])
 @pytest.mark.parametrize("kind", ["tencent", "hooks"])
 def test_receivers(tmp_path, wait, kind):
     """What a receiver of events asks for."""
-    handler = type("Handler", (Receiver,), {"waits": [wait], "seen": []})
-    receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=receiver.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{receiver.server_port}/"
-    environment = {
-        "tencent": {"SLUICE_TENCENT_EVENTS": "push", "SLUICE_TENCENT_CALLBACK_URL": url},
-        "hooks": {"SLUICE_HOOKS_URL": url, "SLUICE_HOOKS_EVENTS": "post-finish"},
-    }[kind]
-    try:
+    seen = []
+
+    def refuse(request):
+        seen.append(request.content())
+        request.respond(503, Retry_After=wait)
+
+    with LocalServer(refuse) as receiver:
+        environment = {
+            "tencent": {"SLUICE_TENCENT_EVENTS": "push", "SLUICE_TENCENT_CALLBACK_URL": receiver.url + "/"},
+            "hooks": {"SLUICE_HOOKS_URL": receiver.url + "/", "SLUICE_HOOKS_EVENTS": "post-finish"},
+        }[kind]
         with ObjectServer(tmp_path / "data", free_port(), environment=environment) as server:
             api = API(server.url, server.admin_key)
             if kind == "hooks":
                 api.uploaded(b"abc")
             else:
                 VodJS(server, signer(server)).upload(b"abc")
-            until(lambda: handler.seen)
+            until(lambda: seen)
             assert api.get("/healthz").status_code == 200
             # What the answer says is used a moment later.
             assert api.uploaded(b"more")
             assert server.process.poll() is None
-    finally:
-        receiver.shutdown()
-        receiver.server_close()

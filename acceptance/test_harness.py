@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import hashlib
-import http.server
 import itertools
 import re
 import threading
@@ -18,6 +17,7 @@ from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConn
 from harness import faulty_store as faults
 from harness.data import MIB, content, hash_file, sha256, write_file
 from harness.faulty_store import FaultyStore
+from harness.http_server import LocalServer
 from harness.nginx import Nginx
 from harness.objects import ObjectStore
 from harness.order import SECONDS, longest_first, unit
@@ -464,42 +464,29 @@ def test_a_paused_database_is_silent(postgres):
 def backends():
     """Three servers that say who they are, and how much they were sent."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def backend():
+        def handle(request):
+            size, left = b"", int(request.headers.get("Content-Length", 0))
+            if request.command == "PATCH":
+                made.begun.set()
+                while left and (data := request.rfile.read1(min(left, 65536))):
+                    left -= len(data)
+                    made.received += len(data)
+                size = b"%d" % made.received
+            request.respond(content=b"%s %d %s" % (size, made.port, request.headers["Host"].encode()))
 
-        def do_GET(self):
-            self.answer(b"")
+        made = LocalServer(handle)
+        made.begun, made.received = threading.Event(), 0
+        return made
 
-        def do_PATCH(self):
-            size, left = 0, int(self.headers["Content-Length"])
-            self.server.begun.set()
-            while left and (data := self.rfile.read1(min(left, 65536))):
-                size, left = size + len(data), left - len(data)
-                self.server.received = size
-            self.answer(b"%d" % size)
-
-        def answer(self, body):
-            body = b"%s %d %s" % (body, self.server.server_port, self.headers["Host"].encode())
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) for _ in range(3)]
-    for server in servers:
-        server.begun, server.received = threading.Event(), 0
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    servers = [backend() for _ in range(3)]
     yield servers
     for server in servers:
-        server.shutdown()
-        server.server_close()
+        server.close()
 
 
 def test_nginx_distributes_requests_in_turn(backends, tmp_path):
-    ports = [server.server_port for server in backends]
+    ports = [server.port for server in backends]
     with Nginx(tmp_path / "nginx", ports) as nginx:
         session = requests.Session()
         session.trust_env = False
@@ -508,14 +495,13 @@ def test_nginx_distributes_requests_in_turn(backends, tmp_path):
         found = [int(text.split()[0]) for text in texts]
         assert {found.count(port) for port in ports} == {4}
         # Nobody else is asked for who does not answer: the client decides.
-        backends[0].shutdown()
-        backends[0].server_close()
+        backends[0].close()
         statuses = [session.get(nginx.url).status_code for _ in range(12)]
         assert statuses.count(502) == 4 and statuses.count(200) == 8
 
 
 def test_nginx_forwards_a_body_while_it_arrives(backends, tmp_path):
-    with Nginx(tmp_path / "nginx", [server.server_port for server in backends]) as nginx:
+    with Nginx(tmp_path / "nginx", [server.port for server in backends]) as nginx:
         with Wire(("127.0.0.1", nginx.port)) as wire:
             wire.request("PATCH", "/x", [("Content-Length", 100 * MIB)])
             wire.send(bytes(MIB))

@@ -4,7 +4,6 @@ import base64
 import json
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import quote
 
 import pytest
@@ -14,6 +13,7 @@ from harness.api import API, TUS, moment, path_of, problem, tus_error, tus_patch
 from harness.daemon import free_port
 from harness.data import MIB, content
 from harness.draft import VERSIONS, Client, assert_media
+from harness.http_server import LocalServer
 from harness.receiver import Receiver
 from harness.server import run
 from harness.vimeo import Plain as Vimeo
@@ -293,29 +293,21 @@ def test_a_handler_in_the_way_of_the_example_of_tusd(make_server):
     """HTTP/1.0, one request at a time, answers without a length, and a member that is unknown (`Headers`)."""
     seen = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            hook = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            seen.append(hook)
-            answer = {"HTTPResponse": {"Headers": {}}}
-            if hook["Type"] == "pre-create":
-                metadata = hook["Event"]["Upload"]["MetaData"]
-                if "filename" in metadata:
-                    answer["ChangeFileInfo"] = {"ID": f"prefix-{len(seen)}", "MetaData": metadata | {"made": "today"}}
-                else:
-                    answer |= {"RejectUpload": True}
-                    answer["HTTPResponse"] |= {"StatusCode": 400, "Body": "no filename provided"}
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
+    def handle(request):
+        hook = json.loads(request.content())
+        seen.append(hook)
+        answer = {"HTTPResponse": {"Headers": {}}}
+        if hook["Type"] == "pre-create":
+            metadata = hook["Event"]["Upload"]["MetaData"]
+            if "filename" in metadata:
+                answer["ChangeFileInfo"] = {"ID": f"prefix-{len(seen)}", "MetaData": metadata | {"made": "today"}}
+            else:
+                answer |= {"RejectUpload": True}
+                answer["HTTPResponse"] |= {"StatusCode": 400, "Body": "no filename provided"}
+        request.respond(200, json.dumps(answer).encode(), "application/json", Content_Length=None)
 
-        def log_message(self, *_):
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as app:
-        threading.Thread(target=app.serve_forever, args=(0.05,), daemon=True).start()
-        settings = {"SLUICE_HOOKS_URL": f"http://127.0.0.1:{app.server_port}", "SLUICE_HOOKS_EVENTS": EVERYTHING}
+    with LocalServer(handle, version="HTTP/1.0", is_serial=True) as app:
+        settings = {"SLUICE_HOOKS_URL": app.url, "SLUICE_HOOKS_EVENTS": EVERYTHING}
         with make_server(environment=settings) as server:
             api = API(server.url, server.admin_key)
             answer = api.create(3)
@@ -326,7 +318,6 @@ def test_a_handler_in_the_way_of_the_example_of_tusd(make_server):
             done = until(lambda: [one for one in seen if one["Type"] == "post-finish"])[0]["Event"]["Upload"]
             assert done["ID"].startswith("prefix-") and done["Size"] == 3
             assert api.get(f"/media/{done['Storage']['ID']}").content == b"abc"
-        app.shutdown()
 
 
 def test_the_app_changes_the_response_to_the_last_request(hooked, receiver):
@@ -527,22 +518,13 @@ def test_a_client_does_not_get_past_the_app_by_padding(make_server):
     """A receiver that closes the connection on what is too large for it."""
     sizes = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            size = int(self.headers["Content-Length"])
-            self.rfile.read(size)
-            sizes.append(size)
-            if size < 20_000:
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(b'{"RejectUpload": true}')
+    def handle(request):
+        sizes.append(len(request.content()))
+        if sizes[-1] < 20_000:
+            request.respond(200, b'{"RejectUpload": true}', Content_Length=None)
 
-        def log_message(self, *_):
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as app:
-        threading.Thread(target=app.serve_forever, args=(0.05,), daemon=True).start()
-        hooks = {"URL": f"http://127.0.0.1:{app.server_port}", "EVENTS": "pre-create", "TIMEOUT": "500ms"}
+    with LocalServer(handle, version="HTTP/1.0", is_serial=True) as app:
+        hooks = {"URL": app.url, "EVENTS": "pre-create", "TIMEOUT": "500ms"}
         hooks |= {"ON_FAILURE": "allow", "FORWARD_HEADERS": "X-Tenant"}
         with make_server(environment={f"SLUICE_HOOKS_{name}": value for name, value in hooks.items()}) as server:
             api = API(server.url, server.admin_key)
@@ -556,7 +538,6 @@ def test_a_client_does_not_get_past_the_app_by_padding(make_server):
             with Wire(server.address) as wire:
                 answer = wire.exchange("POST", "/files?" + "\\" * 20_000, fields)
             assert (answer.status, sizes[-1] < 8000) == (400, True)
-        app.shutdown()
 
 
 def test_hooks_have_fields_of_limited_size(hooked, receiver):

@@ -87,7 +87,7 @@ def path(request):
 
 def test_the_app_responds_to_a_put(app, client, path):
     key = "a b/ü&=.mp4"
-    fields = named(app.url(path + "?q=%20"), callbackHost="127.0.0.1") | {"Content-Type": "video/mp4"}
+    fields = named(app.url + path + "?q=%20", callbackHost="127.0.0.1") | {"Content-Type": "video/mp4"}
     result = client.put(key, DATA, **fields)
     assert result.status == 200 and json.loads(result.resp.read()) == ANSWER
     assert result.etag == etag(DATA) and result.headers["Content-Type"] == "application/json"
@@ -121,7 +121,7 @@ def test_json_has_values_and_parts_of_texts(app, client, path):
     key = 'with "quotes"\\.gif'
     gif = b"GIF89a\x20\x03\x58\x02\x00\x00\x00;"
     for data, picture in ((gif, "800,600"), (b"no picture", ",")):
-        client.put(key, data, **named(app.url(path), JSON, callbackBodyType="application/json"))
+        client.put(key, data, **named(app.url + path, JSON, callbackBodyType="application/json"))
         call = app.to(path)[-1]
         assert call.fields["Content-Type"] == "application/json"
         assert call.json == {"object": key, "size": len(data), "pic": picture, "u": VARIABLES["x:user"]}
@@ -129,7 +129,7 @@ def test_json_has_values_and_parts_of_texts(app, client, path):
 
 def test_the_app_responds_to_each_completion(app, client, path):
     key, parts, tags = f"parts{path}", [content(100 * KIB, seed=2), b"end"], []
-    fields = named(app.url(path))
+    fields = named(app.url + path)
     # An SDK that names it with all that it sends.
     upload = client.oss.init_multipart_upload(key, headers=fields).upload_id
     for number, data in enumerate(parts, 1):
@@ -155,7 +155,7 @@ def test_the_sdk_in_c_completes_with_a_callback(app, gateway, path):
     key, kind = "c/parts", "application/x-www-form-urlencoded"
     upload = calls.create(key)
     tag = calls.oss.upload_part(key, upload, 1, b"test oss c sdk").etag
-    date, value = formatdate(usegmt=True), callback(app.url(path), "size=${size}&op=${operation}")
+    date, value = formatdate(usegmt=True), callback(app.url + path, "size=${size}&op=${operation}")
     target = f"/{BUCKET}/{key}?uploadId={upload}"
     text = f"POST\n\n{kind}\n{date}\nx-oss-callback:{value}\n{target}"
     signature = base64.b64encode(hmac.digest(secret.encode(), text.encode(), "sha1")).decode()
@@ -185,12 +185,12 @@ def test_resumable_upload_of_an_sdk_that_names_it_at_the_beginning(app, client, 
     file.write_bytes(content(250 * KIB, seed=3))
     settings = {"multipart_threshold": 100 * KIB, "part_size": 100 * KIB, "num_threads": 1}
     store = oss2.ResumableStore(root=str(tmp_path))
-    oss2.resumable_upload(client.oss, "resumed", str(file), headers=named(app.url(path)), store=store, **settings)
+    oss2.resumable_upload(client.oss, "resumed", str(file), headers=named(app.url + path), store=store, **settings)
     assert app.to(path) == [] and client.get("resumed") == file.read_bytes()
 
 
 def test_signed_url(app, client, path):
-    params = {"callback": callback(app.url(path)), "callback-var": encoded(VARIABLES)}
+    params = {"callback": callback(app.url + path), "callback-var": encoded(VARIABLES)}
     url = client.oss.sign_url("PUT", "signed", 3600, params=params, slash_safe=True)
     answer = requests.put(url, data=DATA, timeout=30)
     assert (answer.status_code, answer.json()) == (200, ANSWER), answer.text
@@ -202,7 +202,7 @@ def test_signed_url(app, client, path):
 
 
 def test_the_newer_sdk(app, client_v2, path):
-    asked = {"callback": callback(app.url(path)), "callback_var": encoded(VARIABLES)}
+    asked = {"callback": callback(app.url + path), "callback_var": encoded(VARIABLES)}
     result = client_v2.put_object(oss_v2.PutObjectRequest(BUCKET, "v2", body=DATA, **asked))
     assert json.loads(result.callback_result) == ANSWER and result.etag == f'"{etag(DATA)}"'
     upload = client_v2.initiate_multipart_upload(oss_v2.InitiateMultipartUploadRequest(BUCKET, "v2 parts")).upload_id
@@ -237,14 +237,14 @@ def test_form(app, gateway, held, path):
         return requests.post(f"{gateway.object_url}/{BUCKET}", data=fields, files=files, timeout=30)
 
     # Names of fields are compared without regard to case.
-    asked = {"callback": callback(app.url(path)), "X:User": VARIABLES["x:user"]}
+    asked = {"callback": callback(app.url + path), "X:User": VARIABLES["x:user"]}
     answer = post("form", **asked, success_action_status="201")
     assert (answer.status_code, answer.json()) == (200, ANSWER), answer.text
     assert app.to(path)[0].form["op"] == "PostObject" and app.to(path)[0].form["u"] == VARIABLES["x:user"]
     app.replies[path] = reply(500)
     answer = post("form failed", **asked)
     assert answer.status_code == 203 and "<Code>CallbackFailed</Code>" in answer.text
-    much = callback(app.url(path), "${x:user}" * 4)
+    much = callback(app.url + path, "${x:user}" * 4)
     for wrong in (
         {"callback": "e30="},
         asked | {"callback-var": encoded({"x:user": "another"})},
@@ -299,7 +299,7 @@ def assert_failed(result, message):
 def test_the_object_is_kept_when_the_app_fails(app, gateway, held, fault, path):
     client = OSSCalls(port(gateway), BUCKET, held)
     app.replies[path], message = FAULTS[fault]
-    assert_failed(client.put(f"failed {fault}", DATA, **named(app.url(path))), message)
+    assert_failed(client.put(f"failed {fault}", DATA, **named(app.url + path)), message)
     assert len(app.to(path)) == 1 and app.to("/other") == []
     assert client.get(f"failed {fault}") == DATA
 
@@ -309,7 +309,7 @@ def test_a_slow_app_does_not_delay_the_client(app, gateway, held, path):
     app.replies[path], goes_on = held_back()
     client = OSSCalls(port(gateway), BUCKET, held)
     try:
-        assert_failed(client.put("slow", DATA, **named(app.url(path))), "Error status : -1.")
+        assert_failed(client.put("slow", DATA, **named(app.url + path)), "Error status : -1.")
     finally:
         goes_on.set()
     assert len(app.to(path)) == 1 and client.get("slow") == DATA
@@ -322,7 +322,7 @@ def test_an_app_that_is_not_listening(unused, client):
 
 def test_the_first_successful_url_counts(app, unused, client, path):
     app.replies[path + "/1"] = reply(503)
-    urls = [f"127.0.0.1:{unused}/", *(app.url(f"{path}/{number}") for number in (1, 2, 3))]
+    urls = [f"127.0.0.1:{unused}/", *(f"{app.url}{path}/{number}" for number in (1, 2, 3))]
     result = client.put("order", DATA, **named(";".join(urls)))
     assert json.loads(result.resp.read()) == ANSWER
     assert [len(app.to(f"{path}/{number}")) for number in (1, 2, 3)] == [1, 1, 0]
@@ -333,12 +333,12 @@ def test_other_hosts_are_refused_before_anything_is_stored(app, client, path):
         "http://127.0.0.1/",
         f"http://localhost:{app.port}{path}",
         f"http://user:password@{app.host}{path}",
-        f"{app.url(path)};http://other.example/",
+        f"{app.url}{path};http://other.example/",
         f"ftp://{app.host}/",
     ]
     for url in urls:
         assert client.code("put", "refused", DATA, **named(url)) == (400, "InvalidArgument"), url
-    other = named(app.url(path), callbackHost="other.example")
+    other = named(app.url + path, callbackHost="other.example")
     assert client.code("put", "refused", DATA, **other) == (400, "InvalidArgument")
     assert client.code("get", "refused") == (404, "NoSuchKey") and app.to(path) == []
 
@@ -346,7 +346,7 @@ def test_other_hosts_are_refused_before_anything_is_stored(app, client, path):
 def test_a_callback_cannot_pass_for_a_hook(app, gateway, client, path):
     """Clients choose the text, and hooks may go to the same host."""
     hook = '{"Type":"post-finish","Event":{"Upload":{"ID":"1","Size":1}}}'
-    client.put("hook", DATA, **named(app.url(path), hook, callbackBodyType="application/json"))
+    client.put("hook", DATA, **named(app.url + path, hook, callbackBodyType="application/json"))
     (call,) = app.to(path)
     fields = {name.lower(): value for name, value in call.fields.items()}
     assert Webhook(app.secret).verify(call.body, fields) == json.loads(hook)
@@ -367,7 +367,7 @@ def test_without_the_setting_they_are_refused(app, tmp_path, path):
         held = minted(server, "aliyun", bucket=BUCKET, keyPrefix="", actions=["upload", "read"])
         client = OSSCalls(port(server), BUCKET, held)
         with pytest.raises(oss2.exceptions.ServerError, match=r"object\.callbackHosts") as refused:
-            client.put("none", DATA, **named(app.url(path)))
+            client.put("none", DATA, **named(app.url + path))
         assert client.refusal(refused.value) == (400, "NotImplemented")
         assert client.code("get", "none") == (404, "NoSuchKey")
     assert app.to(path) == []
@@ -377,7 +377,7 @@ def test_only_the_client_waits_for_an_app(app, client, path):
     """Neither the object nor the key is locked while an app works."""
     app.replies[path], goes_on = held_back()
     # As many as there may be, so that the app has as much time as possible before all fail.
-    urls = ";".join([app.url(path)] * 5)
+    urls = ";".join([app.url + path] * 5)
     answers = []
     thread = threading.Thread(target=lambda: answers.append(client.put("busy", DATA, **named(urls)).status))
     thread.start()
@@ -396,7 +396,7 @@ def test_only_the_client_waits_for_an_app(app, client, path):
 def test_a_client_that_disconnects_changes_nothing(app, gateway, client, path):
     """The app is called, and its response is read."""
     app.replies[path], goes_on = held_back()
-    urls = ";".join([app.url(path)] * 5)
+    urls = ";".join([app.url + path] * 5)
     url = client.oss.sign_url("PUT", "left", 3600, params={"callback": callback(urls)}, slash_safe=True)
     target = url.removeprefix(gateway.object_url)
     before = outcomes(gateway)
@@ -443,7 +443,7 @@ def test_a_crash_between_the_object_and_the_callback(tmp_path, path):
             def fails():
                 with pytest.raises(oss2.exceptions.RequestError) as failure:
                     # As many as there may be, so that the client still waits when the gateway is killed.
-                    complete(";".join([app.url(path)] * 5))
+                    complete(";".join([app.url + path] * 5))
                 failures.append(failure)
 
             thread = threading.Thread(target=fails)
@@ -458,6 +458,6 @@ def test_a_crash_between_the_object_and_the_callback(tmp_path, path):
                 assert client.get("crashed") == DATA and app.to(path) == before
             finally:
                 goes_on.set()
-            assert json.loads(complete(app.url(path)).resp.read()) == ANSWER
+            assert json.loads(complete(app.url + path).resp.read()) == ANSWER
             again = app.to(path)[len(before)]
         assert {(call.body, call.fields["webhook-id"]) for call in before} == {(again.body, again.fields["webhook-id"])}

@@ -52,7 +52,7 @@ def page():
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory, page):
-    environment = {"SLUICE_CORS_ORIGINS": page.origin}
+    environment = {"SLUICE_CORS_ORIGINS": page.url}
     with ObjectServer(tmp_path_factory.mktemp("browser") / "data", free_port(), environment=environment) as server:
         yield server
 

@@ -35,7 +35,7 @@ def page():
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory, page):
-    environment = RULES | {"SLUICE_CORS_ORIGINS": page.origin}
+    environment = RULES | {"SLUICE_CORS_ORIGINS": page.url}
     with ObjectServer(tmp_path_factory.mktemp("public") / "data", free_port(), environment=environment) as server:
         client = server.client()
         for key in ("public/a.bin", "secret/a.bin", "publicity/a.bin", "public"):
@@ -217,8 +217,8 @@ def test_nginx_keeps_objects_and_asks_by_their_tags(gateway, page, tmp_path):
         client.put_object(Bucket="open", Key="cached", Body=b"2")
         assert seen("/open/cached") == ("HIT", 200, b"1")
         # A page gets what allows it to read, although the cache was filled for another client.
-        answer = requests.get(f"{nginx.url}/open/cached", headers={"Origin": page.origin})
-        assert (answer.headers["X-Cache"], answer.headers["Access-Control-Allow-Origin"]) == ("MISS", page.origin)
+        answer = requests.get(f"{nginx.url}/open/cached", headers={"Origin": page.url})
+        assert (answer.headers["X-Cache"], answer.headers["Access-Control-Allow-Origin"]) == ("MISS", page.url)
         assert seen("/open/asked") == ("MISS", 200, b"1")
         assert until(lambda: (found := seen("/open/asked")) and found[0] == "REVALIDATED" and found)[1:] == (200, b"1")
         client.put_object(Bucket="open", Key="asked", Body=b"3", CacheControl="max-age=1")

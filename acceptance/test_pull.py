@@ -221,18 +221,18 @@ def test_an_origin_that_ignores_if_range(api, origin):
             resource.data, resource.etag = data, '"two"'
 
     resource.before = change
-    origin_answer = origin.answer
+    origin_handle = origin.handle
 
     def answer(handler):
         if handler.path == "/ignores":
             del handler.headers["If-Range"]
-        origin_answer(handler)
+        origin_handle(handler)
 
-    origin.answer = answer
+    origin.handle = answer
     try:
         completed(api, pull(api, f"{origin.url}/ignores"), data)
     finally:
-        origin.answer = origin_answer
+        origin.handle = origin_handle
 
 
 def test_temporary_statuses(api, origin):

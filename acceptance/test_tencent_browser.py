@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from harness.api import API
-from harness.browser import BROWSER
+from harness.browser import BROWSER, Browser
 from harness.daemon import free_port
 from harness.data import MIB, sha256
 from harness.object_client import ObjectServer
 from harness.tls import Certificate
 from harness.vod_cos import BUCKET, DOMAIN
-from harness.vod_page import ORIGIN, Browser, Gate, Site
+from harness.vod_page import ORIGIN, Gate, Site
 from harness.wire import until
 
 pytestmark = pytest.mark.skipif(not BROWSER, reason="there is no browser: install chromium")
@@ -66,17 +66,6 @@ def app(gateway, certificate):
         yield SimpleNamespace(site=site, ports=ports, s3=s3, api=api)
 
 
-def finished(app, browser, timeout=120):
-    """What the page reports."""
-
-    def ended():
-        assert browser.process.poll() is None, "the browser ended"
-        return app.site.has_result.is_set()
-
-    until(ended, timeout, 0.05)
-    return app.site.result
-
-
 def stored(app, result, kind="video"):
     key = result["applied"][kind]["storagePath"][1:]
     return sha256(app.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read())
@@ -98,8 +87,8 @@ def test_a_video_and_its_cover(gateway, app, tmp_path):
     size = 4 * MIB + 77
     reports, asked = counted(app), preflights(gateway)
     app.site.show(UPLOAD, {"size": size, "cover": 3000})
-    with Browser(tmp_path / "profile", app.ports) as browser:
-        result = finished(app, browser)
+    with Browser(tmp_path / "profile", ORIGIN, app.ports) as browser:
+        result = app.site.finished(browser)
     assert "error" not in result, result
     assert stored(app, result) == sha256(content(size))
     assert stored(app, result, "cover") == sha256(content(3000))
@@ -132,12 +121,6 @@ def test_a_video_and_its_cover(gateway, app, tmp_path):
     assert asked["Preflight", 200] >= 6
 
 
-def kept_by(profile, text):
-    """Whether a text is in the files of localStorage, which the browser writes some seconds later."""
-    folder = profile / "Default/Local Storage/leveldb"
-    return any(text.encode() in path.read_bytes() for path in folder.glob("*.log"))
-
-
 def test_a_killed_browser_goes_on(app, tmp_path):
     """Also the parts that were under way when it was killed are sent again, and no others."""
     size = 9 * MIB + 5
@@ -145,15 +128,15 @@ def test_a_killed_browser_goes_on(app, tmp_path):
     app.site.show(UPLOAD, {"size": size})
     with Gate(app.ports[COS_HOST], 5 * MIB + MIB // 2) as gate:
         app.ports[COS_HOST] = gate.port
-        with Browser(profile, app.ports) as browser:
+        with Browser(profile, ORIGIN, app.ports) as browser:
             assert gate.is_reached.wait(120)
-            until(lambda: kept_by(profile, "webugc_"), timeout=60, interval=0.1)
+            until(lambda: browser.keeps("webugc_"), timeout=60, interval=0.1)
             browser.kill()
         gate.open()
         acknowledged = set(app.site.acknowledged)
         app.site.show(UPLOAD, {"size": size})
-        with Browser(profile, app.ports) as browser:
-            result = finished(app, browser)
+        with Browser(profile, ORIGIN, app.ports) as browser:
+            result = app.site.finished(browser)
     assert "error" not in result and result["resumed"], result
     known, sent = result["video"]["known"], result["video"]["sent"]
     # No acknowledged part is lost.
@@ -177,8 +160,8 @@ def test_without_an_exposed_etag_the_page_says_so(app, tmp_path):
     app.s3.put_bucket_cors(Bucket=BUCKET, CORSConfiguration={"CORSRules": [rule]})
     try:
         app.site.show(UPLOAD, {"size": 1000})
-        with Browser(tmp_path / "profile", app.ports) as browser:
-            result = finished(app, browser)
+        with Browser(tmp_path / "profile", ORIGIN, app.ports) as browser:
+            result = app.site.finished(browser)
     finally:
         app.s3.delete_bucket_cors(Bucket=BUCKET)
     assert result["error"] == 'get ETag error, please add "ETag" to CORS ExposeHeader setting.'

@@ -188,51 +188,6 @@ struct VODBench {
         try await uploads.removeExpired()
     }
 
-    /// Runs `work` before one of the calls that read or write records, or find objects; counted from 0 from now on.
-    ///
-    /// Other calls have the lock of an upload, for which `work` would wait.
-    ///
-    /// - Returns: Whether it has run; from the first question on it does not.
-    func overtake(beforeCall number: Int, with work: @escaping @Sendable () async -> Void) -> @Sendable () -> Bool {
-        let counter = CallCounter(number)
-        @Sendable func prepare(_ operation: FaultyState.Operation) {
-            state.plan.before(operation) {
-                prepare(operation)
-                if counter.isNext() { await work() }
-            }
-        }
-        let operations: [FaultyState.Operation] = [
-            .insertRecord, .dialectRecord, .replaceRecord, .removeRecord, .applyChanges, .dialectRecords, .object,
-        ]
-        for operation in operations { prepare(operation) }
-        return { [state] in
-            // What is prepared holds the bench, which holds what is prepared.
-            for operation in operations { state.plan.before(operation) {} }
-            return counter.isOver()
-        }
-    }
-
-    private final class CallCounter: Sendable {
-        private let callsLeft: Mutex<(count: Int, isOver: Bool)>
-
-        init(_ calls: Int) { callsLeft = Mutex((calls, false)) }
-
-        func isNext() -> Bool {
-            callsLeft.withLock { calls in
-                guard calls.count >= 0, !calls.isOver else { return false }
-                calls.count -= 1
-                return calls.count < 0
-            }
-        }
-
-        func isOver() -> Bool {
-            callsLeft.withLock { calls in
-                calls.isOver = true
-                return calls.count < 0
-            }
-        }
-    }
-
     /// Keys of all objects of VOD uploads.
     func keys() async throws -> Set<String> {
         Set(try await services.objects.objects(ObjectQuery(bucket: uploads.place.bucketName, limit: 100)).map(\.key))

@@ -68,7 +68,7 @@ struct VODEventsTests {
             let signer = try await bench.signer()
             let applied = try await bench.sent(by: signer)
             let found = Box<Int>()
-            let hasRun = bench.overtake(beforeCall: number) {
+            let hasRun = bench.state.overtake(beforeCall: number) {
                 await recorded {
                     let claimed = try await claim(bench)
                     let isThere = try await bench.isThere(applied.session)

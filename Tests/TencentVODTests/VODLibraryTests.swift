@@ -200,7 +200,7 @@ struct VODLibraryTests {
         for number in 0..<60 {
             let bench = try VODBench()
             try await begin(bench)
-            let hasRun = bench.overtake(beforeCall: number) { await second(bench) }
+            let hasRun = bench.state.overtake(beforeCall: number) { await second(bench) }
             try await first(bench)
             let isOver = !hasRun()
             if isOver { await second(bench) }

@@ -13,8 +13,9 @@ import uuid
 from base64 import b64encode
 from calendar import timegm
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, quote, urlsplit
+
+from harness.http_server import LocalServer
 
 
 def escaped(text):
@@ -43,7 +44,7 @@ class Call:
     problem: str | None
 
 
-class AliyunVODCloud:
+class AliyunVODCloud(LocalServer):
     """`pair` is that of the account. `answer`, if set, takes a call and returns status and document, or `None`."""
 
     def __init__(self, pair):
@@ -53,35 +54,7 @@ class AliyunVODCloud:
         self.media = {}
         self.answer = None
         self.lock = threading.Lock()
-        cloud = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                cloud.serve(self, body)
-
-            do_GET = do_POST
-
-            def log_message(self, *_):
-                pass
-
-        class HTTPServer(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 256
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self.server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-
-    def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__()
 
     def problem(self, request, query, body):
         """Why a call is refused: strict, as in the documentation."""
@@ -115,7 +88,8 @@ class AliyunVODCloud:
             self.nonces.add(nonce)
         return None
 
-    def serve(self, request, body):
+    def handle(self, request):
+        body = request.content()
         query = parse_qsl(urlsplit(request.path).query, keep_blank_values=True)
         call = Call(request.headers.get("x-acs-action", ""), dict(query), self.problem(request, query, body))
         with self.lock:
@@ -130,11 +104,7 @@ class AliyunVODCloud:
             content, kind = f'<?xml version="1.0"?><{root}>{inner}</{root}>'.encode(), "text/xml;charset=utf-8"
         else:
             content, kind = json.dumps(document).encode(), "application/json;charset=utf-8"
-        request.send_response(status)
-        request.send_header("Content-Type", kind)
-        request.send_header("Content-Length", str(len(content)))
-        request.end_headers()
-        request.wfile.write(content)
+        request.respond(status, content, kind)
 
     def document(self, call):
         """The answer of the real service, in its form."""

@@ -2,7 +2,6 @@
 version 1 and 3 that shares nothing with the gateway; and apps that receive its events."""
 
 import base64
-import contextlib
 import hashlib
 import hmac
 import importlib
@@ -12,11 +11,9 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, urlencode, urlsplit
 from xml.etree import ElementTree
@@ -34,6 +31,7 @@ from aliyunsdkcore.client import AcsClient
 from aliyunsdksts.request.v20150401.AssumeRoleRequest import AssumeRoleRequest
 
 from harness.api import API
+from harness.http_server import Recorder
 from harness.object_clients.calls import Changing
 
 VERSION = "2017-03-21"
@@ -478,42 +476,15 @@ class Event:
         return None
 
 
-class EventApp:
-    """Receives events on a port of its own and answers with `reply(event)`, by default 200."""
+class EventApp(Recorder):
+    """Receives events and answers with `reply(event)`, by default 200."""
 
     def __init__(self, reply=lambda _: 200, port=0):
         self.reply = reply
-        self.events = []
-        self.failures = []
-        self.changed = threading.Condition()
-        app = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                app.handle(self)
-
-            def log_message(self, *_):
-                pass
-
-        class HTTPServer(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 256
-
-        self.server = HTTPServer(("127.0.0.1", port), Handler)
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
-
-    @property
-    def host(self):
-        return f"127.0.0.1:{self.port}"
-
-    def url(self, path):
-        return f"http://{self.host}{path}"
+        super().__init__(port=port)
 
     def handle(self, request):
-        body = request.rfile.read(int(request.headers["Content-Length"]))
+        body = request.content()
         try:
             assert request.headers["Content-Type"].startswith("application/json"), dict(request.headers)
             event = Event(request.path, dict(request.headers.items()), json.loads(body))
@@ -523,35 +494,14 @@ class EventApp:
             self.failures.append(failure)
             request.send_error(400)
             return
-        with self.changed:
-            self.events.append(event)
-            self.changed.notify_all()
-        status = self.reply(event)
-        # A killed gateway does not read it.
-        with contextlib.suppress(OSError):
-            request.send_response(status)
-            request.send_header("Content-Length", "0")
-            request.end_headers()
+        self.record(event)
+        request.respond(self.reply(event))
 
     def of(self, media, type=None):
         """The events of a media so far."""
-        with self.changed:
-            return [one for one in self.events if one.media == media and type in (None, one.type)]
+        return self.those(lambda one: one.media == media and type in (None, one.type))
 
     def wait(self, media, type=None, count=1, timeout=30):
         """Waits for this many events of a media and returns them."""
-        with self.changed:
-            found = self.changed.wait_for(lambda: len(self.of(media, type)) >= count, timeout)
-        assert found, f"no {count} × {type} of {media}: {[(one.type, one.media) for one in self.events]}"
+        self.wait_for(lambda: len(self.of(media, type)) >= count, f"{count} × {type} of {media}", timeout)
         return self.of(media, type)
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-        assert self.failures == []

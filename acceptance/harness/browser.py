@@ -2,20 +2,26 @@
 
 import contextlib
 import json
+import os
 import shutil
+import signal
 import subprocess
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from harness.http_server import LocalServer
+from harness.wire import until
 
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 
 
-def command(profile):
+def command(profile, *rules):
+    rules = rules or ("MAP * ~NOTFOUND", "EXCLUDE 127.0.0.1")
     return [
         BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-        "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+        "--disable-background-networking", f"--host-resolver-rules={' , '.join(rules)}",
         f"--user-data-dir={profile}",
     ]  # fmt: skip
 
@@ -31,70 +37,117 @@ def dump(url, profile):
     ).stdout
 
 
-class SiteHandler(BaseHTTPRequestHandler):
-    """Answers with HTML, and logs nothing."""
+class Page(LocalServer):
+    """The site of a page, whose result it takes. `url` is its origin."""
 
-    def answer(self, body):
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+    # What stands before each script, and what a script that fails returns.
+    scripts = ()
+    failure = "{error: String(error)}"
 
-    def log_message(self, *_):
-        pass
-
-
-class Page:
-    """The site of a page on a port of its own, which is its origin."""
-
-    def __init__(self):
+    def __init__(self, certificate=None):
         self.html = b""
+        # Other files, by path.
+        self.files = {}
         self.result = None
         self.has_result = threading.Event()
-        page = self
+        super().__init__(certificate=certificate)
 
-        class Handler(SiteHandler):
-            def do_GET(self):
-                self.answer(page.html if self.path == "/" else b"")
+    def handle(self, request):
+        if request.command == "POST":
+            content = self.take(request.path, json.loads(request.content() or b"null"))
+        else:
+            content = self.html if request.path == "/" else self.files.get(request.path, b"")
+        request.respond(200, content, "text/html; charset=utf-8")
 
-            def do_POST(self):
-                page.result = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                self.answer(b"")
-                page.has_result.set()
+    def take(self, path, body):
+        """What the page posts, and the response."""
+        if path == "/result":
+            self.result = body
+            self.has_result.set()
+        return b""
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
-
-    def run(self, script, values, profile, timeout=120):
-        """Runs an asynchronous function body in the page, with `values` as `given`, and returns its result."""
+    def show(self, script, values):
+        """The page runs an asynchronous function body, with `values` as `given`, and reports its result."""
         self.html = f"""<!doctype html><meta charset=utf-8><script type=module>
             const given = {json.dumps(values)}
+            {"".join(path.read_text() for path in self.scripts)}
             let result
             try {{ result = await (async () => {{ {script} }})() }}
-            catch (error) {{ result = {{error: String(error)}} }}
+            catch (error) {{ result = {self.failure} }}
             await fetch("/result", {{method: "POST", body: JSON.stringify(result)}})
             </script>""".encode()
+        self.result = None
         self.has_result.clear()
-        process = subprocess.Popen(
-            [*command(profile), self.origin],
+
+    def finished(self, browser, timeout=120):
+        """What the page in this browser reports."""
+
+        def ended():
+            assert browser.process.poll() is None, "the browser ended"
+            return self.has_result.is_set()
+
+        until(ended, timeout, 0.05)
+        return self.result
+
+    def run(self, script, values, profile, timeout=120):
+        """Shows a script in a new browser, and returns its result."""
+        self.show(script, values)
+        with Browser(profile, self.url) as browser:
+            return self.finished(browser, timeout)
+
+
+class Browser:
+    """A process with a profile that is kept. `ports`: where each host name leads; others lead nowhere.
+
+    The names of loopback lead there.
+    """
+
+    def __init__(self, profile, url, ports=None):
+        self.profile = profile
+        rules = [f"MAP {host} 127.0.0.1:{port}" for host, port in (ports or {}).items()]
+        rules += ["MAP * ~NOTFOUND", *(f"EXCLUDE {host}" for host in ("127.0.0.1", "localhost", "*.localhost"))]
+        self.process = subprocess.Popen(
+            [*command(profile, *rules), "--ignore-certificate-errors", url],
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        try:
-            assert self.has_result.wait(timeout), "the page returned nothing"
-        finally:
-            process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(10)
-            process.kill()
-            process.wait()
-        return self.result
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """As a user closes it; the profile is complete then."""
+        if self.process.poll() is not None:
+            return
+        self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(10)
+        self.kill()
+
+    def keeps(self, text):
+        """Whether a text is in the files of localStorage, which the browser writes some seconds later."""
+        folder = self.profile / "Default/Local Storage/leveldb"
+        return any(text.encode() in path.read_bytes() for path in folder.glob("*.log"))
+
+    def kill(self):
+        """SIGKILL to each of its processes."""
+        for process in tree(self.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        self.process.wait()
+
+
+def tree(process):
+    """A process and all that it has started, the first one first."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                # The name, which can contain spaces, is in brackets.
+                fields = (entry / "stat").read_text().rpartition(") ")[2].split()
+                parents.setdefault(int(fields[1]), []).append(int(entry.name))
+    found = [process]
+    for one in found:
+        found += parents.get(one, [])
+    return found

@@ -3,11 +3,11 @@
 import base64
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from harness.http_server import LocalServer
 
 # In OTLP's JSON these are hexadecimal; in that of protobuf they would be base64.
 IDS = {"traceId": 32, "spanId": 16, "parentSpanId": 16}
@@ -31,7 +31,7 @@ def plain(attributes):
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in attributes}
 
 
-class Collector:
+class Collector(LocalServer):
     """Answers as `reply` says: a status, or a function that returns one and may wait; `body` is the response."""
 
     def __init__(self, port=0):
@@ -40,31 +40,10 @@ class Collector:
         self.fields = []
         self.bytes = b""
         self.received = []
-        self.failures = []
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                collector.handle(self)
-
-            def log_message(self, *_):
-                pass
-
-        class HTTPServer(ThreadingHTTPServer):
-            daemon_threads = True
-
-        self.server = HTTPServer(("127.0.0.1", port), Handler)
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.port}"
+        super().__init__(port=port)
 
     def handle(self, request):
-        body = request.rfile.read(int(request.headers["Content-Length"]))
+        body = request.content()
         status = self.reply() if callable(self.reply) else self.reply
         try:
             assert request.path == "/v1/traces" and request.headers["Content-Type"] == "application/json"
@@ -76,12 +55,7 @@ class Collector:
             self.received += spans
             self.fields.append(dict(request.headers.items()))
         self.bytes += body + str(request.headers).encode()
-        answer = json.dumps(self.body).encode()
-        request.send_response(status)
-        request.send_header("Content-Type", "application/json")
-        request.send_header("Content-Length", str(len(answer)))
-        request.end_headers()
-        request.wfile.write(answer)
+        request.respond(status, json.dumps(self.body).encode(), "application/json")
 
     @staticmethod
     def spans_of(body):

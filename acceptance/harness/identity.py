@@ -4,12 +4,12 @@ import base64
 import hashlib
 import hmac
 import json
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
+
+from harness.http_server import LocalServer
 
 CONFIGURATION = "/.well-known/openid-configuration"
 
@@ -62,46 +62,27 @@ class Key:
         return first.to_bytes(32) + second.to_bytes(32)
 
 
-class IdentityProvider:
-    """Serves on its own port; `failing` is a status for all requests, or `hang`."""
+class IdentityProvider(LocalServer):
+    """`failing` is a status for all requests, or `hang`."""
 
     def __init__(self):
         self.keys = [Key("one"), Key("two", "ES256")]
         self.asked = []
         self.failing = None
-        provider = self
+        super().__init__()
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                provider.asked.append(self.path)
-                if provider.failing == "hang":
-                    # Longer than any client waits.
-                    time.sleep(30)
-                documents = {
-                    CONFIGURATION: {"issuer": provider.url, "jwks_uri": f"{provider.url}/keys"},
-                    "/keys": {"keys": [key.json for key in provider.keys]},
-                }
-                body = json.dumps(documents.get(self.path, {})).encode()
-                self.send_response(provider.failing or (200 if self.path in documents else 404))
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_):
-                pass
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+    def handle(self, request):
+        self.asked.append(request.path)
+        if self.failing == "hang":
+            # Longer than any client waits.
+            time.sleep(30)
+        documents = {
+            CONFIGURATION: {"issuer": self.url, "jwks_uri": f"{self.url}/keys"},
+            "/keys": {"keys": [key.json for key in self.keys]},
+        }
+        body = json.dumps(documents.get(request.path, {})).encode()
+        status = self.failing or (200 if request.path in documents else 404)
+        request.respond(status, body, "application/json")
 
     def claims(self, **changes):
         """Those of a token that is right; `None` is not there."""
@@ -117,13 +98,6 @@ class IdentityProvider:
         message = ".".join(encoded(json.dumps(part).encode()) for part in (header, self.claims(**changes)))
         make = key.sign if signature is None else signature
         return f"{message}.{encoded(make(message.encode()) if callable(make) else make)}"
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 def hmac_by(secret):

@@ -1,14 +1,10 @@
 """An HTTP server from which the gateway pulls, with all the faults that origins have."""
 
-import contextlib
-import socket
-import ssl
-import struct
-import threading
 import time
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from harness.http_server import LocalServer
 
 
 @dataclass
@@ -39,44 +35,12 @@ class Resource:
     sent: int = 0
 
 
-class Origin:
-    """Serves `resources`, by path, on a port of its own."""
+class Origin(LocalServer):
+    """Serves `resources`, by path."""
 
     def __init__(self, certificate=None, host="127.0.0.1"):
         self.resources = {}
-        origin = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                with contextlib.suppress(ConnectionError, TimeoutError, ssl.SSLError):
-                    origin.answer(self)
-
-            def log_message(self, *_):
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            request_queue_size = 128
-
-            def handle_error(self, *_):
-                pass
-
-        self.server = Server((host, 0), Handler)
-        self.scheme = "http"
-        if certificate:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate.path, certificate.key_path)
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-            self.scheme = "https"
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
-
-    @property
-    def url(self):
-        return f"{self.scheme}://127.0.0.1:{self.port}"
+        super().__init__(certificate=certificate, host=host)
 
     def add(self, path, data=b"", **options):
         """Serves a content and returns it, so that the test can change and inspect it."""
@@ -86,17 +50,7 @@ class Origin:
     def redirect(self, path, target, status=302):
         return self.add(path, statuses=[(status, {"Location": target})] * 1000)
 
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def answer(self, handler):
+    def handle(self, handler):
         resource = self.resources.get(handler.path.split("?")[0])
         if resource is None:
             return self.refuse(handler, 404)
@@ -116,23 +70,15 @@ class Origin:
             if offset >= len(data):
                 return self.refuse(handler, 416, {"Content-Range": f"bytes */{len(data)}"})
             status = 206
-        handler.send_response(status)
-        for name, value in resource.headers.items():
-            handler.send_header(name, value)
-        if resource.content_type:
-            handler.send_header("Content-Type", resource.content_type)
-        if resource.etag:
-            handler.send_header("ETag", resource.etag)
-        if modified:
-            handler.send_header("Last-Modified", modified)
-        if status == 206:
-            handler.send_header("Content-Range", f"bytes {offset}-{len(data) - 1}/{len(data)}")
-        if resource.chunked:
-            handler.send_header("Transfer-Encoding", "chunked")
-        else:
-            length = len(data) - offset if resource.announced_length is None else resource.announced_length
-            handler.send_header("Content-Length", str(length))
-        handler.end_headers()
+        length = len(data) - offset if resource.announced_length is None else resource.announced_length
+        fields = {
+            "ETag": resource.etag or None,
+            "Last-Modified": modified,
+            "Content-Range": f"bytes {offset}-{len(data) - 1}/{len(data)}" if status == 206 else None,
+            "Transfer-Encoding": "chunked" if resource.chunked else None,
+            "Content-Length": None if resource.chunked else length,
+        }
+        handler.respond(status, b"", resource.content_type, **fields | resource.headers)
         cut = resource.cuts[number] if number < len(resource.cuts) else None
         self.send(handler, resource, memoryview(data)[offset:], cut)
         if resource.announced_length is not None:
@@ -147,13 +93,13 @@ class Origin:
                 handler.wfile.flush()
                 # What was sent must reach the other side before the reset throws it away.
                 time.sleep(0.2)
-                reset(handler.connection)
-                handler.close_connection = True
+                handler.reset()
                 return
             if resource.chunked:
                 handler.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
             else:
                 handler.wfile.write(piece)
+            handler.wfile.flush()
             sent += len(piece)
             resource.sent += len(piece)
             if resource.delay:
@@ -162,15 +108,4 @@ class Origin:
             handler.wfile.write(b"0\r\n\r\n")
 
     def refuse(self, handler, status, headers=None):
-        handler.send_response(status)
-        for name, value in (headers or {}).items():
-            handler.send_header(name, value)
-        handler.send_header("Content-Length", "0")
-        handler.end_headers()
-
-
-def reset(connection):
-    with contextlib.suppress(OSError):
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        connection.shutdown(socket.SHUT_RDWR)
-    connection.close()
+        handler.respond(status, **(headers or {}))

@@ -10,15 +10,13 @@ import math
 import re
 import secrets
 import select
-import socket
-import struct
 import threading
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+from harness.http_server import LocalServer
 
 USER_NUMBER = "112233445"
 USER = f"/users/{USER_NUMBER}"
@@ -217,66 +215,25 @@ class VimeoCloud:
         self.lock = threading.RLock()
         self.ended = threading.Event()
         self.last = 217_000_000 + secrets.randbelow(1_000_000)
-        self.servers = {host: self.server(host) for host in ("api", "data")}
-
-    def server(self, host):
-        cloud = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            # An answer of two pieces would wait for the acknowledgement of the first.
-            wbufsize = -1
-
-            def serve(self):
-                try:
-                    cloud.handle(self, host)
-                except Cut:
-                    linger = struct.pack("ii", 1, 0)
-                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                    self.close_connection = True
-                except ConnectionError:
-                    self.close_connection = True
-
-            do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = serve
-
-            def finish(self):
-                with suppress(ConnectionError):
-                    super().finish()
-
-            def log_message(self, *_):
-                pass
-
-        class HTTPServer(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 256
-
-            def handle_error(self, *_):
-                # A client that was killed.
-                pass
-
-        return HTTPServer(("127.0.0.1", 0), Handler)
-
-    def address(self, host):
-        return f"http://127.0.0.1:{self.servers[host].server_address[1]}"
+        self.servers = {
+            host: LocalServer(lambda request, host=host: self.serve(request, host)) for host in ("api", "data")
+        }
 
     @property
     def url(self):
-        return self.address("api")
+        return self.servers["api"].url
 
     @property
     def data_url(self):
-        return self.address("data")
+        return self.servers["data"].url
 
     def __enter__(self):
-        for server in self.servers.values():
-            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
     def __exit__(self, *_):
         self.ended.set()
         for server in self.servers.values():
-            server.shutdown()
-            server.server_close()
+            server.__exit__()
 
     # For tests
 
@@ -322,6 +279,12 @@ class VimeoCloud:
             video.files[-1].is_complete = failure is None
 
     # The wire
+
+    def serve(self, request, host):
+        try:
+            self.handle(request, host)
+        except Cut:
+            request.reset()
 
     def handle(self, request, host):
         parts = urlsplit(request.path)
@@ -452,15 +415,9 @@ class VimeoCloud:
     @staticmethod
     def send(request, call, status, body, fields):
         call.status = status
-        request.send_response(status)
-        for name, value in fields.items():
-            request.send_header(name, value)
-        if status not in (204, 304):
-            request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        if call.method != "HEAD" and status != 204:
-            request.wfile.write(body)
-        request.wfile.flush()
+        # The real service sends no length with these.
+        is_empty = status in (204, 304)
+        request.respond(status, body, Content_Length=None if is_empty else len(body), **fields)
 
     # The API
 

@@ -8,17 +8,14 @@ import hashlib
 import hmac
 import json
 import re
-import socket
-import struct
 import threading
 import time
 from base64 import b64decode, b64encode
-from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
 from harness.api import API
+from harness.http_server import LocalServer
 
 MOST_SECONDS = 7_776_000
 APP_ID = 1_400_000_001
@@ -104,7 +101,14 @@ class Noise:
     """Bytes that are not HTTP."""
 
 
-class VODCloud:
+def chunks(body):
+    for start in range(0, len(body), 1 << 16):
+        piece = body[start : start + (1 << 16)]
+        yield f"{len(piece):x}\r\n".encode() + piece + b"\r\n"
+    yield b"0\r\n\r\n"
+
+
+class VODCloud(LocalServer):
     """The service. `pair`: the account's; `store`: a gateway with an object endpoint, in place of COS."""
 
     def __init__(self, pair, store=None):
@@ -116,56 +120,23 @@ class VODCloud:
         self.sessions = {}
         self.used = set()
         self.ended = threading.Event()
-        cloud = self
+        super().__init__()
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def handle_one_request(self):
-                # A gateway that is killed, or has waited long enough.
-                with suppress(ConnectionError):
-                    super().handle_one_request()
-                    return
-                self.close_connection = True
-
-            def do_POST(self):
-                cloud.handle(self)
-
-            # Everything else is recorded, too.
-            do_GET = do_HEAD = do_PUT = do_OPTIONS = do_POST
-
-            def log_message(self, *_):
-                pass
-
-        class HTTPServer(ThreadingHTTPServer):
-            daemon_threads = True
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
         self.ended.set()
-        self.server.shutdown()
-        self.server.server_close()
+        super().close()
 
     # The wire
 
     def handle(self, request):
-        body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
+        body = request.content()
         call = Call(request.command, request.path, request.headers.items(), body, request.client_address)
         self.calls.append(call)
         fault = self.faults.pop(0) if self.faults else None
         if isinstance(fault, Silence):
             self.ended.wait()
         if isinstance(fault, Reset):
-            request.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            request.reset()
         if isinstance(fault, Noise):
             request.wfile.write(b"HELLO\r\n\r\n")
         if fault and not isinstance(fault, Answer):
@@ -173,21 +144,10 @@ class VODCloud:
             return
         answer = fault or Answer(body=self.answer(call))
         call.status, call.answer = answer.status, answer.body
-        request.send_response(answer.status)
-        request.send_header("Content-Type", "text/html")
-        for name, value in answer.fields.items():
-            request.send_header(name, value)
-        if answer.is_chunked:
-            request.send_header("Transfer-Encoding", "chunked")
-            request.end_headers()
-            for start in range(0, len(answer.body), 1 << 16):
-                piece = answer.body[start : start + (1 << 16)]
-                request.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
-            request.wfile.write(b"0\r\n\r\n")
-            return
-        request.send_header("Content-Length", str(len(answer.body)))
-        request.end_headers()
-        request.wfile.write(answer.body)
+        length = None if answer.is_chunked else len(answer.body)
+        content = b"".join(chunks(answer.body)) if answer.is_chunked else answer.body
+        fields = {"Transfer-Encoding": "chunked" if answer.is_chunked else None} | answer.fields
+        request.respond(answer.status, content, "text/html", Content_Length=length, **fields)
 
     # The calls
 
