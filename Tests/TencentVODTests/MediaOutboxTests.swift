@@ -225,19 +225,21 @@ struct MediaOutboxTests {
         try await insert("none", nil, at: 1)
         // Not due.
         try await insert("carl", "carl", at: .max)
-        var old = CodedRecord(Note.recordKind, "old", Note(dueAt: 1), at: bench.clock.now, until: nil).record
-        old.terms = [DialectTerm(tenant == nil ? "due" : "due/t", at: 1)]
-        #expect(try await bench.state.insert(old, at: bench.clock.now))
+        for (key, position) in [("old", -1), ("old2", 1)] as [(String, Int64)] {
+            var old = CodedRecord(Note.recordKind, key, Note(dueAt: position), at: bench.clock.now, until: nil).record
+            old.terms = [DialectTerm(tenant == nil ? "due" : "due/t", at: position)]
+            #expect(try await bench.state.insert(old, at: bench.clock.now))
+        }
         // One at a time: those without a user, anna, bert, all, and again.
         var claimed: [String] = []
         for _ in 0..<6 { claimed += try await bench.claim(of: tenant, 1) }
-        #expect(claimed == ["none", "a100", "bert", "a101", "a102", "a103"])
+        #expect(claimed == ["none", "a100", "bert", "old", "a101", "a102"])
         // The list of all goes on behind the last place.
         let later = try await bench.look(of: tenant, after: DialectPlace(0, "a399"), 3)
-        #expect(later.claimed.map(\.record.record.key) == ["old"] && later.last == nil)
+        #expect(later.claimed.map(\.record.record.key) == ["old2"] && later.last == nil)
         for name in ["dora", "erin"] { for number in 0..<2 { try await insert("\(name)\(number)", name, at: 5) } }
         #expect(Set(try await bench.claim(of: tenant, 4).map { $0.prefix(1) }) == ["a", "d", "e"])
-        #expect(try await bench.claim(of: tenant, 1000).count == 296)
+        #expect(try await bench.claim(of: tenant, 1000).count == 297)
     }
 
     @Test("a user whose first records cannot be claimed keeps nobody waiting, and gets the others claimed")
@@ -246,7 +248,13 @@ struct MediaOutboxTests {
         for (user, count) in [("anna", 300), ("bert", 2)] {
             for number in 100..<(100 + count) { try await bench.record("\(user)\(number)", Note(subject: user)) }
         }
-        let found = try await bench.look(3) { $0.key.hasPrefix("anna") && $0.key < "anna250" ? nil : Receiver() }
+        var asked: [String] = []
+        let found = try await bench.look(3) { record in
+            asked.append(record.key)
+            return record.key.hasPrefix("anna") && record.key < "anna250" ? nil : Receiver()
+        }
+        // Each is in the queue of its user, and in that of all.
+        #expect(Set(asked).count == asked.count)
         #expect(Set(found.claimed.map(\.record.record.key)) == ["bert100", "bert101", "anna250"])
     }
 
