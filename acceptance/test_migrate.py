@@ -152,7 +152,7 @@ class Filled:
         self.key = text.split("API key: ")[1].split()[0]
         # A pull that has got nothing yet.
         self.pulled = content(50_000, 7)
-        self.resource = origin.add("/file", self.pulled, statuses=[503] * 1000)
+        self.resource = origin.add("/file", self.pulled, statuses=[(503, {})] * 1000)
         pull = api.post("/v1/media/pull", {"url": f"{origin.url}/file"})
         assert pull.status_code in (201, 202), pull.text
         self.pull = pull.json()["id"]

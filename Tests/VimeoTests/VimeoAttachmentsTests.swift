@@ -143,6 +143,46 @@ struct VimeoAttachmentsTests {
         #expect(try await Self.alive(bench).count == 2)
     }
 
+    @Test(
+        "of two that are complete at once, the one that is recorded keeps its bytes",
+        arguments: VimeoAttachment.Kind.allCases
+    )
+    func choice(kind: VimeoAttachment.Kind) async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        let attachment = Self.attachment(kind, of: entry)
+        try await Self.insert(attachment, bench)
+        let found = try #require(try await bench.library.attachments.one(kind, at: attachment.recordKey))
+        let first = ScriptedSource([.bytes([1]), .stall])
+        let second = ScriptedSource([.bytes([2, 2]), .stall])
+        @Sendable func put(_ source: ScriptedSource) async -> Bool {
+            (try? await bench.library.attachments.put(source, type: "image/png", to: found, of: entry.video)) != nil
+        }
+        async let isFirst = put(first)
+        await first.waitUntilStalled()
+        let (mayRecord, record) = AsyncStream.makeStream(of: Void.self)
+        let (isOver, end) = AsyncStream.makeStream(of: Void.self)
+        async let isSecond = {
+            defer { end.finish() }
+            return await put(second)
+        }()
+        await second.waitUntilStalled()
+        // The second one is complete and about to be recorded; the first one comes to the same point before that.
+        bench.state.plan.before(.replaceRecord) {
+            bench.state.plan.before(.replaceRecord) {
+                record.finish()
+                for await _ in isOver {}
+            }
+            first.proceed()
+            for await _ in mayRecord {}
+        }
+        second.proceed()
+        #expect(await isSecond)
+        #expect(await !isFirst)
+        #expect(try await Self.content(attachment, bench) == [2, 2])
+        #expect(try await Self.alive(bench).count == 2)
+    }
+
     @Test("of many pictures that are added at once no more are than a video can have", arguments: [0, 50])
     func mostAtOnce(before: Int) async throws {
         let bench = try VimeoBench()

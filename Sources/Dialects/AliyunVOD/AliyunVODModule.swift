@@ -112,6 +112,11 @@ package struct AliyunVODModule: GatewayModule {
         if starter.pulls != nil {
             services.append(work.loop(every: .seconds(2), wokenBy: pulls.bell, pulls.finishAll))
         }
+        let attempts = BackgroundWork.attempts(
+            context,
+            of: "ApsaraVideo VOD",
+            as: "sluice_aliyun_vod_events_total"
+        )
         if let sender {
             let url = context.objectURL
             let poster = ApsaraEventPoster(
@@ -126,7 +131,7 @@ package struct AliyunVODModule: GatewayModule {
                 context,
                 of: "ApsaraVideo VOD",
                 from: library.events.outbox,
-                countedAs: "sluice_aliyun_vod_events_total",
+                counting: attempts,
                 failing: work.failing,
                 details: library.events.target,
                 post: poster.post

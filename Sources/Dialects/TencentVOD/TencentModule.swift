@@ -260,7 +260,7 @@ extension EventDelivery<VODEvent, VODEvents.Facts> {
             context,
             of: "Tencent VOD",
             from: events.outbox,
-            countedAs: "sluice_tencent_events_total",
+            counting: BackgroundWork.attempts(context, of: "Tencent VOD", as: "sluice_tencent_events_total"),
             failing: failing
         ) { (found) throws(UploadError) in
             try await events.facts(of: found.content)

@@ -1,7 +1,7 @@
 internal import CoreMetrics
 package import GatewayKit
 internal import Logging
-internal import MetricsKit
+package import MetricsKit
 package import UploadCore
 package import UploadModel
 
@@ -87,12 +87,23 @@ package struct BackgroundWork: Sendable {
     }
 }
 
+extension BackgroundWork {
+    /// - Parameters:
+    ///   - context: What every module receives.
+    ///   - service: The name of the video service, for people.
+    ///   - name: Of the metric.
+    /// - Returns: What counts attempts to post its events; of documented metrics, it is there even if none is posted.
+    package static func attempts(_ context: GatewayContext, of service: String, as name: String) -> CounterTable {
+        context.metrics.counters(name, "Attempts to post an event of \(service) to the app.", by: "outcome")
+    }
+}
+
 extension EventDelivery {
     /// - Parameters:
     ///   - context: What every module receives.
     ///   - service: The name of the video service, for people.
     ///   - outbox: The outbox.
-    ///   - counter: The name of the metric that counts attempts.
+    ///   - attempts: Counts attempts; see `BackgroundWork.attempts`.
     ///   - failing: Events that cannot be read.
     ///   - details: What else the delivery of an event needs; `nil` if it is not to be delivered now.
     ///   - post: Posts an event.
@@ -100,21 +111,16 @@ extension EventDelivery {
         _ context: GatewayContext,
         of service: String,
         from outbox: MediaOutbox<Event>,
-        countedAs counter: String,
+        counting attempts: CounterTable,
         failing: FailingRecords,
         details: @escaping @Sendable (CodedRecord<Event>) async throws(UploadError) -> Details?,
         post: @escaping @Sendable (Claimed) async throws(DeliveryFailure) -> Void
     ) {
-        let counters = context.metrics.counters(
-            counter,
-            "Attempts to post an event of \(service) to the app.",
-            by: "outcome"
-        )
         let logger = context.logger
         self.init(
             outbox: outbox,
             failing: failing,
-            count: { counters[$0 ? "delivered" : "failed"].increment() },
+            count: { attempts[$0 ? "delivered" : "failed"].increment() },
             report: { message in
                 logger.warning(
                     "an event of \(service) was not delivered; it will be tried again",

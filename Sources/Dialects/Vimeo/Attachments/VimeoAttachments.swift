@@ -100,7 +100,8 @@ struct VimeoAttachments: Sendable {
     ) async throws(VimeoError) {
         let window = WindowSource(source, limit: total)
         let source = HashedSource(window)
-        let attachment = try await core(await settled(found.content).attachment)
+        // Recorded before a repeated request is told that its bytes are kept.
+        let attachment = try await settle(found)
         if attachment.uploadID != nil { return try await check(source, repeats: attachment) }
         let content = VimeoContent(source, from: 0, of: nil, isWhole: true)
         guard try await core(await content.begins(of: nil)) else {
@@ -202,6 +203,13 @@ struct VimeoAttachments: Sendable {
     {
         while let current = try await core(await one(found.content.kind, at: found.record.key)) {
             var (changed, obsolete) = try await core(await settled(current.content))
+            let isChoice = changed.uploadID != current.content.uploadID
+            if isChoice {
+                // Alone, before the others end: whoever has read the record before this may choose another one.
+                let others = (current.content.coming ?? []).filter { $0 != changed.uploadID }
+                changed.coming = others.isEmpty ? nil : others
+                obsolete = []
+            }
             if let new, changed.uploadID == nil {
                 guard changed.coming?.count ?? 0 < Self.mostComing else {
                     throw VimeoError(
@@ -216,7 +224,7 @@ struct VimeoAttachments: Sendable {
             if current.has(changed) { return changed }
             // Before they are forgotten.
             for id in obsolete { try await core(await uploads.end(id)) }
-            if try await core(await records.replace(current.replaced(by: changed, until: nil).record)) {
+            if try await core(await records.replace(current.replaced(by: changed, until: nil).record)), !isChoice {
                 return changed
             }
         }
