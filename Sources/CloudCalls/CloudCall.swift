@@ -116,7 +116,7 @@ package struct CloudCall: Sendable {
 
     /// The content, of which more than the maximum is not read.
     private static func content(of request: Request) async -> (bytes: [UInt8], problem: Problem?) {
-        // No playlist comes in a form, of which each parameter costs time before anybody is authenticated.
+        // A playlist never comes in a form. Each parameter of a form costs time before its signature is checked.
         let isManifest = request.head.fields["X-TC-Action"] == "ParseStreamingManifest" && !hasForm(request.head)
         let maximum = isManifest ? maximumManifest : maximumContent
         var bytes: [UInt8] = []

@@ -16,7 +16,7 @@ package struct StoredRow: Sendable {
         self.values = values
     }
 
-    /// The value of a column; null if there is none of this name.
+    /// The value of a column; null if the row has no column with this name.
     package func cell(_ column: String) -> StoredCell { columns[column].map { values[$0] } ?? .null }
 
     package func isNull(_ column: String) -> Bool { cell(column).isNull }

@@ -79,17 +79,6 @@ class Collector(LocalServer):
 
         return [span for span in self.received if all(value(span, name) == one for name, one in wanted.items())]
 
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-        assert self.failures == []
-
 
 def with_base64(one):
     for name, digits in IDS.items():

@@ -48,7 +48,7 @@ extension EventDetails {
     package var host: String? { nil }
 }
 
-/// An event that nobody else is given until the claim ends.
+/// An event that is claimed: no other caller gets it until the claim ends.
 package struct ClaimedEvent<Event: MediaEvent, Details: EventDetails>: Sendable {
     package let record: CodedRecord<Event>
     package let details: Details

@@ -90,7 +90,7 @@ struct VODEvents: Sendable {
         return [outbox.recording(event, as: key)]
     }
 
-    /// Claims events for a caller who asks for them.
+    /// Claims events for a caller of `PullEvents`.
     ///
     /// - Parameters:
     ///   - application: Only of this one; `nil` for all.
