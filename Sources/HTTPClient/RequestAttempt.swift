@@ -23,6 +23,10 @@ final class RequestAttempt {
     private let easy: EasyHandle
     private let sockets: OpenSockets
     private var socket: curl_socket_t?
+    /// Those that this attempt opened.
+    private var openedSockets: Set<curl_socket_t> = []
+    /// Of the content, as libcurl passes it on: without the framing of chunks.
+    private var contentBytes: Int64 = 0
     /// Whether the last read of content was postponed to look for a response.
     private var hasPostponedRead = false
     private var sent: SentContent?
@@ -44,6 +48,11 @@ final class RequestAttempt {
     private static let maximumFieldBytes = 256 << 10
     /// Maximum content of a redirect that is read to keep the connection.
     private static let maximumDiscarded = 64 << 10
+    /// Maximum bytes of a response in chunks that are read for each byte of content, after the first ``freeBytes``.
+    ///
+    /// libcurl skips extensions of chunks, however long they are. A chunk of one byte in a TLS record of its own is about 40 bytes.
+    private static let maximumBytesPerContent: Int64 = 64
+    private static let freeBytes: Int64 = 1 << 20
 
     /// `nil` if libcurl has no memory or rejects an option.
     init?(
@@ -181,7 +190,9 @@ final class RequestAttempt {
             ccurl_set_before_request(handle) { context, _, _, remote, local in
                 guard let context else { return ccurl_request_goes }
                 let attempt = Unmanaged<RequestAttempt>.fromOpaque(context).takeUnretainedValue()
-                if attempt.sent != nil { attempt.socket = attempt.sockets.socket(local: local, remote: remote) }
+                if attempt.sent != nil || !attempt.request.request.keepsConnection {
+                    attempt.socket = attempt.sockets.socket(local: local, remote: remote)
+                }
                 return ccurl_request_goes
             },
         ]
@@ -201,14 +212,20 @@ final class RequestAttempt {
     }
 
     private func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
-        if isLocal { return sockets.open(address) }
+        if isLocal { return open(address) }
         var bytes = [UInt8](repeating: 0, count: 16)
         let count = ccurl_address_bytes(address, &bytes)
         guard let numeric = IPAddress(bytes: Array(bytes.prefix(count))), addresses.allows(numeric) else {
             refused = IPAddress(bytes: Array(bytes.prefix(count)))?.description ?? "not an IP address"
             return ccurl_bad_socket
         }
-        return sockets.open(address)
+        return open(address)
+    }
+
+    private func open(_ address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
+        let socket = sockets.open(address)
+        openedSockets.insert(socket)
+        return socket
     }
 
     private func readContent(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -285,9 +302,18 @@ final class RequestAttempt {
             return discarded <= Self.maximumDiscarded ? bytes.count : 0
         }
         switch transfer.received(bytes) {
-        case .taken: return bytes.count
+        case .taken:
+            contentBytes += Int64(bytes.count)
+            return isMostlyContent ? bytes.count : 0
         case .full: return ccurl_pause
         case .unwanted: return 0
         }
+    }
+    /// Whether what was read is in proportion to the content; also if that is not known, as of a connection that had other requests.
+    private var isMostlyContent: Bool {
+        guard let socket, !request.request.keepsConnection, openedSockets.contains(socket),
+            fields.contains("Transfer-Encoding")
+        else { return true }
+        return (ccurl_bytes_read(socket) - Self.freeBytes) / Self.maximumBytesPerContent <= contentBytes
     }
 }

@@ -40,17 +40,10 @@ struct UploadsAPI: Sendable {
         let key = try await access.limitedKey(.read, request)
         var query = try Self.query(request)
         query.subject = try access.listedSubject(key, query.subject)
-        let limit = query.limit
-        // One more than requested shows whether there is a next page.
-        query.limit += 1
-        let found = try await access.core { () throws(UploadError) in try await service.list(query) }
-        let page = found.prefix(limit)
+        let page = try await access.core { () throws(UploadError) in try await service.page(query) }
         return JSONResponse.response(
             200,
-            Page(
-                uploads: page.map { UploadView($0) },
-                nextCursor: found.count > limit ? page.last?.id.text : nil
-            )
+            Page(uploads: page.uploads.map { UploadView($0) }, nextCursor: page.next?.text)
         )
     }
 

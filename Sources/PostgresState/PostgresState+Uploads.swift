@@ -114,6 +114,20 @@ extension PostgresState {
         }
     }
 
+    package func end(of query: UploadQuery, reading count: Int) async throws(UploadError) -> UploadID? {
+        guard query.readsOthers else { return nil }
+        return try await read { connection in
+            try query.orders.compactMap { column, value in
+                let sql = """
+                    SELECT id FROM upload WHERE \(column) = $1 AND id >= $2 AND ($3::text IS NULL OR id < $3)
+                    ORDER BY id DESC LIMIT 1 OFFSET $4
+                    """
+                let values: [(any Parameter)?] = [value, query.lowestID ?? "", query.endOfIDs, count - 1]
+                return try connection.row(sql, values).map { try $0.uploadID("upload") }
+            }.max { $0.text < $1.text }
+        }
+    }
+
     /// Each index ends with the id, so a page is read from its start; with several states, one page is read for each,
     /// because they have no common order.
     ///
@@ -129,9 +143,8 @@ extension PostgresState {
         require("subject =", query.subject)
         require("issuer =", query.issuer)
         require("dialect =", query.dialect)
-        // Ids sort by creation time.
-        require("id >=", query.createdAfter.map { UploadID.first(at: $0).text })
-        require("id <", [query.before, query.createdBefore.map(UploadID.first(at:))].compactMap { $0?.text }.min())
+        require("id >=", query.lowestID)
+        require("id <", query.endOfIDs)
         values.append(query.limit)
         let limit = "$\(values.count)"
 
@@ -139,7 +152,7 @@ extension PostgresState {
             let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
             return "SELECT \(uploadColumns) FROM upload \(filter) ORDER BY id DESC LIMIT \(limit)"
         }
-        let states = query.states.count == Upload.State.allCases.count ? [] : query.states.map(\.rawValue).sorted()
+        let states = query.selectedStates.map(\.rawValue)
         if states.isEmpty { return (page(conditions), values) }
         if query.subject != nil {
             // One user has few uploads; all users together may have many open ones, which must not be read as well.

@@ -101,10 +101,37 @@ extension SQLiteState {
         }
     }
 
+    package func end(of query: UploadQuery, reading count: Int) async throws(UploadError) -> UploadID? {
+        guard query.readsOthers else { return nil }
+        return try await read { database in
+            try query.orders.compactMap { column, value in
+                var conditions = ["\(column) = ?"]
+                var arguments: [(any DatabaseValueConvertible & Sendable)?] = [value]
+                Self.restrict(query, &conditions, &arguments)
+                let sql = """
+                    SELECT id FROM upload INDEXED BY upload_by_\(column) WHERE \(conditions.joined(separator: " AND "))
+                    ORDER BY id DESC LIMIT 1 OFFSET ?
+                    """
+                return try database.rows(sql, SQLiteArguments(arguments + [count - 1])).first?.uploadID("upload")
+            }.max { $0.text < $1.text }
+        }
+    }
+
+    private static func restrict(
+        _ query: UploadQuery,
+        _ conditions: inout [String],
+        _ arguments: inout [(any DatabaseValueConvertible & Sendable)?]
+    ) {
+        for (condition, id) in [("id >= ?", query.lowestID), ("id < ?", query.endOfIDs)] {
+            guard let id else { continue }
+            conditions.append(condition)
+            arguments.append(id)
+        }
+    }
+
     /// Chooses the most selective index, because SQLite has no statistics to do so.
     ///
-    /// One user has few uploads, while nearly all uploads are completed. Each index ends with the id, so a page is read
-    /// from its start; with several states, one page is read for each.
+    /// Each index ends with the id, so a page is read from its start; with several states, one page is read for each.
     static func statement(
         of query: UploadQuery
     ) -> (sql: String, arguments: [(any DatabaseValueConvertible & Sendable)?]) {
@@ -118,29 +145,23 @@ extension SQLiteState {
         require("subject = ?", query.subject)
         require("issuer = ?", query.issuer)
         require("dialect = ?", query.dialect)
-        // Ids sort by creation time.
-        require("id >= ?", query.createdAfter.map { UploadID.first(at: $0).text })
-        require("id < ?", [query.before, query.createdBefore.map(UploadID.first(at:))].compactMap { $0?.text }.min())
+        Self.restrict(query, &conditions, &arguments)
 
-        let states = query.states.count == Upload.State.allCases.count ? [] : query.states.map(\.rawValue).sorted()
-        let isRare = !states.isEmpty && !query.states.contains(.completed)
+        let states = query.selectedStates.map(\.rawValue)
+        let order = query.order
         let index: String? =
-            if query.subject != nil {
-                "upload_by_subject"
-            } else if isRare {
-                "upload_by_state"
-            } else if query.issuer != nil {
-                "upload_by_issuer"
-            } else if query.dialect != nil {
-                "upload_by_dialect"
-            } else {
-                states.isEmpty ? nil : "upload_by_state"
+            switch order {
+            case .subject: "upload_by_subject"
+            case .states: "upload_by_state"
+            case .issuer: "upload_by_issuer"
+            case .dialect: "upload_by_dialect"
+            case .all: nil
             }
         func select(_ conditions: [String]) -> String {
             let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
             return "SELECT * FROM upload \(index.map { "INDEXED BY \($0)" } ?? "") \(filter) ORDER BY id DESC LIMIT ?"
         }
-        guard index == "upload_by_state", states.count > 1 else {
+        guard case .states = order, states.count > 1 else {
             if !states.isEmpty {
                 let marks = Array(repeating: "?", count: states.count).joined(separator: ", ")
                 conditions.append(states.count == 1 ? "state = ?" : "state IN (\(marks))")

@@ -84,6 +84,11 @@ package final class FaultyState: StateStore {
         return try await base.uploads(query)
     }
 
+    package func end(of query: UploadQuery, reading count: Int) async throws(UploadError) -> UploadID? {
+        try await plan.step(.uploads)
+        return try await base.end(of: query, reading: count)
+    }
+
     package func uploads(_ ids: [UploadID]) async throws(UploadError) -> [UploadID: Upload] {
         try await plan.step(.uploadsByID)
         return try await base.uploads(ids)

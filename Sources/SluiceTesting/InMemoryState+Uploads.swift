@@ -82,10 +82,31 @@ extension InMemoryState {
                     && (query.issuer == nil || upload.issuer == query.issuer)
                     && (query.dialect == nil || upload.dialect == query.dialect)
                     && query.before.map { upload.id.text < $0.text } ?? true
+                    && query.oldest.map { upload.id.text >= $0.text } ?? true
                     && query.createdAfter.map { upload.createdAt >= $0 } ?? true
                     && query.createdBefore.map { upload.createdAt < $0 } ?? true
             }
             return Array(matching.sorted { $0.id.text > $1.id.text }.prefix(query.limit))
+        }
+    }
+
+    package func end(of query: UploadQuery, reading count: Int) async throws(UploadError) -> UploadID? {
+        guard query.readsOthers else { return nil }
+        return tables.withLock { tables in
+            query.orders.compactMap { column, value in
+                let ids = tables.uploads.values.filter { upload in
+                    let found =
+                        switch column {
+                        case "subject": upload.subject
+                        case "issuer": upload.issuer
+                        case "dialect": upload.dialect
+                        default: upload.state.rawValue
+                        }
+                    return found == value && upload.id.text >= query.lowestID ?? ""
+                        && query.endOfIDs.map { upload.id.text < $0 } ?? true
+                }.map(\.id).sorted { $0.text > $1.text }
+                return ids.dropFirst(count - 1).first
+            }.max { $0.text < $1.text }
         }
     }
 

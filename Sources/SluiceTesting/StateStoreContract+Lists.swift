@@ -23,6 +23,56 @@ extension StateStoreContract {
             try demand(mine.map(\.id), is: [all[0], all[4], all[6]].map(\.id))
             try demand(await store.uploads(UploadQuery(subject: "nobody")), is: [])
         },
+        Contract("a search ends after a number of records, and the next one goes on there") { store in
+            var all: [Upload] = []
+            for index in 0..<30 {
+                var upload = upload(TimeInterval(index), subject: index % 5 == 0 ? "bob" : "alice")
+                upload.issuer = index % 2 == 0 ? "key_a" : "key_b"
+                upload.dialect = index % 3 == 0 ? "http" : "tus"
+                try await store.insert(upload, consuming: nil)
+                switch index % 7 {
+                case 0:
+                    _ = try await store.complete(completed(upload), as: media(of: upload))
+                    upload.state = .completed
+                case 1:
+                    _ = try await store.end(upload.id, as: .terminated, at: start)
+                    upload.state = .terminated
+                default: break
+                }
+                all.insert(upload, at: 0)
+            }
+            let alices = all.filter { $0.subject == "alice" }
+            let query = UploadQuery(states: [.completed], subject: "alice")
+            try demand(await store.end(of: query, reading: 4), is: alices[3].id)
+            try demand(await store.end(of: query, reading: alices.count), is: alices.last?.id)
+            try demand(await store.end(of: query, reading: alices.count + 1), is: nil)
+            try demand(await store.end(of: UploadQuery(subject: "alice"), reading: 4), is: nil)
+            let queries = [
+                query, UploadQuery(states: [.terminated, .open], issuer: "key_b"),
+                UploadQuery(states: [.completed], issuer: "key_a"), UploadQuery(issuer: "key_a", dialect: "tus"),
+                UploadQuery(states: [.completed], dialect: "http"),
+                UploadQuery(
+                    states: Set(Upload.State.allCases),
+                    subject: "bob",
+                    issuer: "key_a",
+                    createdAfter: start.addingTimeInterval(3),
+                    createdBefore: start.addingTimeInterval(27)
+                ),
+            ]
+            for query in queries {
+                let sought = try await store.uploads(query).map(\.id)
+                for count in [1, 2, 4, 7, 30] {
+                    var page = query
+                    var found: [UploadID] = []
+                    repeat {
+                        page.oldest = try await store.end(of: page, reading: count)
+                        found += try await store.uploads(page).map(\.id)
+                        page.before = page.oldest
+                    } while page.oldest != nil
+                    try demand(found, is: sought)
+                }
+            }
+        },
         Contract("lists are filtered by states, key, protocol and time, in any combination") { store in
             var all: [Upload] = []
             for index in 0..<12 {

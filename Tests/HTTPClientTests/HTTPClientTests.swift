@@ -197,6 +197,24 @@ struct HTTPClientTests {
         #expect(try await client.send(request(server.port)).body == Array("abc".utf8))
     }
 
+    @Test("extensions of chunks are refused where they are much more than the content")
+    func endlessChunkExtensions() async throws {
+        let start = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let long = String(repeating: "x", count: 4 << 20)
+        let chunk = "1;\(long.prefix(400_000))\r\na\r\n"
+        let server = try RawServer([
+            [.send(start + "1;\(long)\r\na\r\n"), .wait],
+            [.send(start + String(repeating: chunk, count: 10)), .wait],
+            [.send(start + chunk + "0\r\n\r\n")],
+            [.send(start + String(repeating: "1\r\na\r\n", count: 300_000) + "0\r\n\r\n")],
+        ])
+        var request = request(server.port)
+        request.keepsConnection = false
+        for _ in 0..<2 { #expect(await failure(request) == .malformed) }
+        #expect(try await client.send(request).body == Array("a".utf8))
+        #expect(try await client.send(request).body.count == 300_000)
+    }
+
     // MARK: Failures
 
     @Test("a broken connection is reported")

@@ -232,4 +232,34 @@ struct UploadServiceCreateTests {
             #expect(abs(made.timeIntervalSince(date)) < 0.0011)
         }
     }
+
+    @Test("a page reads a bounded number of a user's uploads, and the next one goes on there")
+    func pages() async throws {
+        let bench = ServiceBench()
+        let old = try await bench.services.uploads.create(NewUpload(dialect: "tus", length: 5), under: bench.grant())
+        for number in 1...10_050 {
+            var ended = Upload(
+                id: .first(at: bench.clock.now.addingTimeInterval(Double(number))),
+                dialect: old.dialect,
+                subject: old.subject,
+                principal: old.principal,
+                length: 5,
+                createdAt: bench.clock.now,
+                expiresAt: nil
+            )
+            ended.state = .terminated
+            try await bench.state.insert(ended, consuming: nil)
+        }
+        var query = UploadQuery(states: [.open], subject: old.subject, limit: 5)
+        let first = try await bench.services.uploads.page(query)
+        #expect(first.uploads.isEmpty)
+        #expect(first.next != nil)
+        query.before = first.next
+        let second = try await bench.services.uploads.page(query)
+        #expect(second.uploads.map(\.id) == [old.id] && second.next == nil)
+        let exact = try await bench.services.uploads.page(UploadQuery(states: [.open], limit: 5))
+        #expect(exact.uploads.map(\.id) == [old.id] && exact.next == nil)
+        let all = try await bench.services.uploads.page(UploadQuery(subject: old.subject, limit: 5))
+        #expect(all.uploads.count == 5 && all.next == all.uploads.last?.id)
+    }
 }

@@ -1,6 +1,11 @@
 #include "CCurl.h"
 
 #include <CLibraries.h>
+// Not netinet/tcp.h: its tcp_info lacks later members.
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
 
 #define FUNCTIONS(EACH) \
     EACH(CURLcode, curl_global_init, (long flags), (flags), CURLE_FAILED_INIT) \
@@ -100,4 +105,13 @@ CURL *ccurl_next_ended(CURLM *multi, CURLcode *result) {
 
 CURLUcode ccurl_url_get(CURLU *url, CURLUPart part, char **text, unsigned int flags) {
     return library.curl_url_get(url, part, text, flags);
+}
+
+int64_t ccurl_bytes_read(curl_socket_t socket) {
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    int unread;
+    if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) || ioctl(socket, FIONREAD, &unread)) return -1;
+    if (size < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received) return -1;
+    return (int64_t)info.tcpi_bytes_received - unread;
 }

@@ -39,6 +39,28 @@ extension UploadService {
         }
     }
 
+    /// A page of uploads as `list` returns them.
+    ///
+    /// It can have fewer than `query.limit`, or none, and yet not be the last: one page reads a bounded number of records.
+    ///
+    /// - Returns: The uploads, and where the next page begins, for `query.before`; `nil` after the last one.
+    /// - Throws: `.storageFailure`.
+    package func page(_ query: UploadQuery) async throws(UploadError) -> (uploads: [Upload], next: UploadID?) {
+        var query = query
+        let limit = query.limit
+        query.oldest = try await context.reporting(nil) { () async throws(UploadError) -> UploadID? in
+            try await state.end(of: query, reading: max(limit, Self.recordsOfPage))
+        }
+        // One more than requested shows whether there is a next page.
+        query.limit += 1
+        let found = try await list(query)
+        if found.count > limit { return (found.dropLast(), found[limit - 1].id) }
+        return (found, query.oldest)
+    }
+
+    /// A user may have any number of uploads, and no index is in the order of two properties.
+    private static let recordsOfPage = 10_000
+
     /// A page of uploads, newest first, with offsets as `inspect` returns them; 0 where the storage cannot determine
     /// one.
     package func list(_ query: UploadQuery) async throws(UploadError) -> [Upload] {

@@ -68,6 +68,11 @@ package protocol UploadRecords: Sendable {
     /// Newest first.
     func uploads(_ query: UploadQuery) async throws(UploadError) -> [Upload]
 
+    /// Where a search ends that reads no more than `count` records, not all of which need to match.
+    ///
+    /// - Returns: The oldest upload that is read, for `UploadQuery.oldest`; `nil` if all are read, or if each one that is read matches.
+    func end(of query: UploadQuery, reading count: Int) async throws(UploadError) -> UploadID?
+
     /// The uploads among `ids` that exist.
     func uploads(_ ids: [UploadID]) async throws(UploadError) -> [UploadID: Upload]
 
@@ -154,6 +159,8 @@ package struct UploadQuery: Sendable, Equatable {
     package var createdBefore: Date?
     /// Only uploads older than this one, which is the last of the previous page.
     package var before: UploadID?
+    /// Only this upload and newer ones.
+    package var oldest: UploadID?
     /// At least 1.
     package var limit: Int
 
@@ -176,4 +183,56 @@ package struct UploadQuery: Sendable, Equatable {
         self.before = before
         self.limit = limit
     }
+}
+
+extension UploadQuery {
+    /// The condition by which uploads are found; others are checked for each of them.
+    package enum Order: Sendable, Equatable {
+        case subject(String)
+        /// Each has an order of its own.
+        case states([Upload.State])
+        case issuer(String)
+        case dialect(String)
+        case all
+    }
+
+    /// One user has few uploads, while nearly all uploads are completed.
+    package var order: Order {
+        let states = selectedStates
+        if let subject { return .subject(subject) }
+        if !states.isEmpty, !states.contains(.completed) { return .states(states) }
+        if let issuer { return .issuer(issuer) }
+        if let dialect { return .dialect(dialect) }
+        return states.isEmpty ? .all : .states(states)
+    }
+
+    /// The states by name; none if all are meant.
+    package var selectedStates: [Upload.State] {
+        states.count == Upload.State.allCases.count ? [] : states.sorted { $0.rawValue < $1.rawValue }
+    }
+
+    /// Whether the order has other uploads as well as those sought.
+    package var readsOthers: Bool {
+        [subject != nil, issuer != nil, dialect != nil, !selectedStates.isEmpty].count { $0 } > 1
+    }
+
+    /// The condition of the order, as columns of equal names with their values; the records of each have an order.
+    package var orders: [(column: String, value: String)] {
+        switch order {
+        case .subject(let subject): [("subject", subject)]
+        case .states(let states): states.map { ("state", $0.rawValue) }
+        case .issuer(let issuer): [("issuer", issuer)]
+        case .dialect(let dialect): [("dialect", dialect)]
+        case .all: []
+        }
+    }
+
+    /// The lowest id that an upload may have.
+    package var lowestID: String? {
+        // Ids sort by creation time.
+        [oldest, createdAfter.map(UploadID.first(at:))].compactMap { $0?.text }.max()
+    }
+
+    /// The id below which an upload's must be.
+    package var endOfIDs: String? { [before, createdBefore.map(UploadID.first(at:))].compactMap { $0?.text }.min() }
 }

@@ -39,6 +39,9 @@ CURL *ccurl_next_ended(CURLM *multi, CURLcode *result);
 
 CURLUcode ccurl_url_get(CURLU *url, CURLUPart part, char **text, unsigned int flags);
 
+/// How many bytes were read from a TCP connection since it began; -1 if the system does not tell.
+int64_t ccurl_bytes_read(curl_socket_t socket);
+
 /// Copies the numeric address, in network order, to `bytes` (room for 16); returns 4, 16, or 0 for another family.
 static inline size_t ccurl_address_bytes(const struct curl_sockaddr *address, uint8_t *bytes) {
     // Offsets of RFC 3493 §3.3 and of sockaddr_in, without the headers that clash with Swift's own modules.
