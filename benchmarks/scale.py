@@ -240,6 +240,8 @@ def compare_media(stack, folder, postgres, options):
         if postgres:
             # As some minutes later: until then, the index of records without terms has all that had none.
             postgres.query("VACUUM ANALYZE", environment["SLUICE_DATABASE_URL"])
+    for caller in callers:
+        caller.subject.connect()
     found = measure(callers, scale_media.OPERATIONS, options)
     print(f"{options.database}: {scale_media.FEW_MEDIA} media of each service and {options.media}\n")
     return found, "until the terms are added, s", [caller.seconds_to_prepare for caller in callers]

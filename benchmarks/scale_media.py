@@ -185,7 +185,6 @@ class Caller:
         while count() > 0:
             time.sleep(1)
         self.seconds_to_prepare = time.monotonic() - self.subject.started
-        self.subject.connect()
         body = json.dumps({"subject": "user0", "scopes": ["public", "private"]}).encode()
         fields = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
         url = f"http://127.0.0.1:{self.subject.peer.port}/v1/vimeo/tokens"
