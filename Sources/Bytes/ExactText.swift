@@ -124,22 +124,38 @@ extension StringProtocol {
     /// ASCII letters in lower case, everything else unchanged.
     ///
     /// `lowercased()` makes an ASCII letter of the kelvin sign, which no protocol means.
-    package func lowercasedASCII() -> String {
-        guard utf8.contains(where: { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 }) else { return String(self) }
-        return String(
-            decoding: utf8.map { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 ? $0 | 0x20 : $0 },
-            as: UTF8.self
-        )
-    }
+    @inlinable
+    package func lowercasedASCII() -> String { ASCIILetters.lowercased(String(self)) }
 
     /// ASCII letters in upper case, everything else unchanged.
     ///
     /// `uppercased()` makes an S of the long s (U+017F).
-    package func uppercasedASCII() -> String {
-        guard utf8.contains(where: { UInt8(ascii: "a")...UInt8(ascii: "z") ~= $0 }) else { return String(self) }
-        return String(
-            decoding: utf8.map { UInt8(ascii: "a")...UInt8(ascii: "z") ~= $0 ? $0 & 0xDF : $0 },
-            as: UTF8.self
-        )
+    @inlinable
+    package func uppercasedASCII() -> String { ASCIILetters.uppercased(String(self)) }
+}
+
+/// Not generic, because generic functions that are not specialised cost more than what they do.
+@usableFromInline
+enum ASCIILetters {
+    @usableFromInline
+    static func lowercased(_ text: String) -> String {
+        replaced(UInt8(ascii: "A")...UInt8(ascii: "Z"), in: text) { $0 | 0x20 }
+    }
+
+    @usableFromInline
+    static func uppercased(_ text: String) -> String {
+        replaced(UInt8(ascii: "a")...UInt8(ascii: "z"), in: text) { $0 & 0xDF }
+    }
+
+    private static func replaced(_ letters: ClosedRange<UInt8>, in text: String, by other: (UInt8) -> UInt8) -> String {
+        guard text.utf8.contains(where: { letters ~= $0 }) else { return text }
+        return String(unsafeUninitializedCapacity: text.utf8.count) { bytes in
+            var end = 0
+            for byte in text.utf8 {
+                bytes[end] = letters ~= byte ? other(byte) : byte
+                end += 1
+            }
+            return end
+        }
     }
 }

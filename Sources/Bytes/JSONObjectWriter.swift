@@ -40,6 +40,17 @@ package struct JSONObjectWriter {
         bytes.append(UInt8(ascii: "]"))
     }
 
+    /// A list of bytes as numbers.
+    package mutating func member(_ name: String, numbers: [UInt8]) {
+        begin(name)
+        bytes.append(UInt8(ascii: "["))
+        for (index, value) in numbers.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            bytes.append(decimal: Int64(value))
+        }
+        bytes.append(UInt8(ascii: "]"))
+    }
+
     /// - Parameters:
     ///   - name: The name of the member.
     ///   - json: A value that is JSON text already.

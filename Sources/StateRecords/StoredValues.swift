@@ -58,3 +58,35 @@ extension JSONText {
         self.init(texts: Dictionary(uniqueKeysWithValues: digests.map { ($0.rawValue, Base64.encode($1)) }))
     }
 }
+
+extension JSONText {
+    /// The attributes as their encoder writes them.
+    ///
+    /// The encoder is slow, and each object that is put is written.
+    package init(_ attributes: ObjectAttributes) throws {
+        var object = JSONObjectWriter(capacity: 256)
+        if let checksum = attributes.checksum { object.member("checksum", json: JSONText(checksum).text) }
+        if let completing = attributes.completing { object.member("completing", json: try JSONText(completing).text) }
+        if let condition = attributes.condition { object.member("condition", json: try JSONText(condition).text) }
+        if let crc64 = attributes.crc64 { object.member("crc64", json: String(crc64)) }
+        if let entityTag = attributes.entityTag { object.member("entityTag", entityTag) }
+        object.member("headers", json: JSONText(texts: attributes.headers).text)
+        if let isAppendable = attributes.isAppendable { object.member("isAppendable", isAppendable) }
+        if let isChecksumUsual = attributes.isChecksumUsual { object.member("isChecksumUsual", isChecksumUsual) }
+        if let isHeld = attributes.isHeld { object.member("isHeld", isHeld) }
+        if let partChecksums = attributes.partChecksums {
+            object.member("partChecksums", Base64.encode(partChecksums))
+        }
+        if let partSizes = attributes.partSizes { object.member("partSizes", json: try JSONText(partSizes).text) }
+        object.member("tags", json: JSONText(texts: attributes.tags).text)
+        text = object.text()
+    }
+
+    private init(_ checksum: ObjectChecksum) {
+        var object = JSONObjectWriter(capacity: 192)
+        object.member("algorithm", checksum.algorithm.rawValue)
+        object.member("isComposite", checksum.isComposite)
+        if let value = checksum.value { object.member("value", numbers: value) }
+        text = object.text()
+    }
+}

@@ -56,6 +56,9 @@ struct EncodingTests {
         #expect(Hexadecimal.decode("000F10ff") == [0, 15, 16, 255])
         #expect(Hexadecimal.decode("0") == nil)
         #expect(Hexadecimal.decode("0g") == nil)
+        #expect(Hexadecimal.decode("x00g0".dropFirst()) == nil && Hexadecimal.decode("x00f0".dropFirst()) == [0, 0xF0])
+        #expect(Hexadecimal.encode(sequence(first: UInt8(1)) { $0 < 3 ? $0 + 1 : nil }) == "010203")
+        #expect(Hexadecimal.encode([]) == "" && Hexadecimal.decode("") == [])
     }
 
     @Test("a source in memory returns its bytes in pieces and then ends")

@@ -72,23 +72,27 @@ enum SigV4CanonicalRequest {
             text.append(slash)
             return
         }
-        var segments = path.utf8.split(separator: slash, omittingEmptySubsequences: false).map { Array($0) }
-        if rules.normalizesPath { segments = normalized(segments) }
-        for (index, segment) in segments.enumerated() {
+        let segments = path.utf8.split(separator: slash, omittingEmptySubsequences: false)
+        for (index, segment) in (rules.normalizesPath ? normalized(segments) : segments).enumerated() {
             if index > 0 { text.append(slash) }
-            FormEncoding.append(rules.escapesPathTwice ? segment : SigningText.percentDecoded(segment), to: &text)
+            if rules.escapesPathTwice {
+                FormEncoding.append(segment, to: &text)
+            } else {
+                FormEncoding.append(SigningText.percentDecoded(segment), to: &text)
+            }
         }
     }
 
-    private static func normalized(_ segments: [[UInt8]]) -> [[UInt8]] {
-        var kept: [[UInt8]] = []
-        for segment in segments where !segment.isEmpty && segment != Array(".".utf8) {
-            if segment == Array("..".utf8) {
+    private static func normalized(_ segments: [Substring.UTF8View]) -> [Substring.UTF8View] {
+        var kept: [Substring.UTF8View] = []
+        for segment in segments where !segment.isEmpty && !segment.elementsEqual(".".utf8) {
+            if segment.elementsEqual("..".utf8) {
                 _ = kept.popLast()
             } else {
                 kept.append(segment)
             }
         }
-        return [[]] + kept + (kept.isEmpty || segments.last?.isEmpty == true ? [[]] : [])
+        let empty = Substring().utf8
+        return [empty] + kept + (kept.isEmpty || segments.last?.isEmpty == true ? [empty] : [])
     }
 }

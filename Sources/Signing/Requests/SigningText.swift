@@ -23,6 +23,7 @@ enum SigningText {
     /// Decodes escapes; an invalid `%` stays unchanged, and so does `+`.
     static func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8] {
         let text = Array(text)
+        guard text.contains(UInt8(ascii: "%")) else { return text }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count)
         var index = 0
