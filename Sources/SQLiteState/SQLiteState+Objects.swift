@@ -230,6 +230,11 @@ extension Database {
         try row("SELECT * FROM bucket WHERE name = ?", [name]).map(BucketRecord.init(row:))
     }
 
+    /// Without its documents, which only few calls need.
+    func hasBucket(_ name: String) throws -> Bool {
+        try row("SELECT 1 FROM bucket WHERE name = ?", [name]) != nil
+    }
+
     /// The same as `Upload.isTakingParts`.
     fileprivate static var takesParts: String {
         "state = 'open' AND takes_parts = 1 AND json_type(attributes, '$.completing') IS NULL"
@@ -240,11 +245,13 @@ extension Database {
             .map(PartRecord.init(row:))
     }
 
-    fileprivate func object(_ name: ObjectName) throws -> Media? {
+    fileprivate func object(_ name: ObjectName) throws -> Media? { try media("*", of: name).map(Media.init(row:)) }
+
+    private func media(_ columns: String, of name: ObjectName) throws -> StoredRow? {
         try row(
-            "SELECT * FROM media INDEXED BY media_by_name WHERE bucket = ? AND object_key = ?",
+            "SELECT \(columns) FROM media INDEXED BY media_by_name WHERE bucket = ? AND object_key = ?",
             [name.bucket, name.key]
-        ).map(Media.init(row:))
+        )
     }
 
     /// The upload of the object that `media` replaces.
@@ -255,7 +262,8 @@ extension Database {
     /// - Returns: `nil` if the name is free, or `media` is not an object.
     /// - Throws: `UploadError.objectChanged` if another object has the name.
     func replaced(_ expected: UploadID?, by media: Media?) throws -> Upload? {
-        guard try media?.objectName.flatMap(object)?.id == expected else { throw UploadError.objectChanged }
+        let current = try media?.objectName.flatMap { try self.media("id", of: $0) }?.uploadID("media")
+        guard current == expected else { throw UploadError.objectChanged }
         return try expected.flatMap(upload)
     }
 }

@@ -27,7 +27,7 @@ extension SQLiteState {
             if let alias = upload.alias, try database.row("SELECT 1 FROM upload WHERE alias = ?", [alias]) != nil {
                 throw UploadError.aliasTaken
             }
-            if let bucket = upload.bucket, try database.bucket(bucket) == nil { throw UploadError.noBucket }
+            if let bucket = upload.bucket, try !database.hasBucket(bucket) { throw UploadError.noBucket }
             try usages.charge(
                 Accounting.creating(upload),
                 createdAt: upload.createdAt,
@@ -57,7 +57,7 @@ extension SQLiteState {
         try await write { [usages, recording] database in
             if let grant { try database.use(grant, for: upload.id) }
             if let right = upload.writingRight { try database.exercise(right, by: upload) }
-            if let bucket = upload.bucket, try database.bucket(bucket) == nil { throw UploadError.noBucket }
+            if let bucket = upload.bucket, try !database.hasBucket(bucket) { throw UploadError.noBucket }
             let replaced = try database.replaced(replaced, by: media)
             if let replaced { try database.end(replaced.id, as: .terminated, at: upload.updatedAt) }
             let steps = Accounting.storing(upload, replacing: replaced)
