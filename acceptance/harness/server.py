@@ -41,6 +41,8 @@ class Server:
         # Of its Unix socket, if it has one.
         self.path = None
         self.lines = []
+        # By key, as far as they were asked for since the start.
+        self.pairs = {}
 
     def _environment(self, extra):
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
@@ -61,6 +63,7 @@ class Server:
     def start(self, timeout=20):
         assert self.binary.exists(), f"{self.binary} is not there: build it, or set SLUICE_BINARY"
         self.lines = []
+        self.pairs = {}
         ready = threading.Event()
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
@@ -150,8 +153,10 @@ class Server:
     def pair(self, key_id=None):
         """Access key and secret with which clients of S3 use an API key, by default the preset one."""
         key_id = key_id or "key_" + hashlib.sha256(self.admin_key.encode()).digest()[:8].hex()
-        printed = run("keys", "pair", key_id, environment=self.environment).stdout
-        return tuple(line.partition("=")[2] for line in printed.splitlines())
+        if key_id not in self.pairs:
+            printed = run("keys", "pair", key_id, environment=self.environment).stdout
+            self.pairs[key_id] = tuple(line.partition("=")[2] for line in printed.splitlines())
+        return self.pairs[key_id]
 
     def wait_for_output(self, pattern, timeout=10):
         deadline = time.monotonic() + timeout
