@@ -144,12 +144,13 @@ class Plain:
 
     def __init__(self, server, token=None, accept="application/vnd.vimeo.*+json;version=3.4"):
         self.server = server
+        self.session = requests.Session()
         self.fields = {"Accept": accept} | ({"Authorization": f"Bearer {token}"} if token else {})
 
     def __call__(self, method, path, **options):
         url = path if path.startswith("http") else self.server.url + path
         headers = self.fields | options.pop("headers", {})
-        return requests.request(method, url, headers=headers, timeout=60, allow_redirects=False, **options)
+        return self.session.request(method, url, headers=headers, timeout=60, allow_redirects=False, **options)
 
     def create(self, size, approach="tus", **more):
         answer = self("POST", "/me/videos", json={"name": "N", "upload": {"approach": approach, "size": size}} | more)
