@@ -89,7 +89,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(config, items):
-    if config.getoption("dist", "no") == "loadfile":
+    # In a worker, xdist has already forgotten how it distributes.
+    if hasattr(config, "workerinput"):
         items.sort(key=lambda item: longest_first(item.nodeid))
     if config.getoption("--gate"):
         left = {item for item in items if item.get_closest_marker("nightly")}

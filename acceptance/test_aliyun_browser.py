@@ -10,7 +10,7 @@ import pytest
 
 from harness.aliyun_client import IOS, VOD, App
 from harness.aliyun_page import Site
-from harness.browser import BROWSER, Browser
+from harness.browser import BROWSER, Browser, content
 from harness.daemon import free_port
 from harness.data import MIB
 from harness.faulty_store import Hold
@@ -24,10 +24,6 @@ UPLOAD = "return await upload(video(given.size))"
 # Ten parts.
 SIZE = 9 * MIB + 5
 NUMBERS = list(range(1, 11))
-
-
-def content(size):
-    return bytes((index + (index >> 10)) % 251 for index in range(size))
 
 
 @pytest.fixture(scope="module")

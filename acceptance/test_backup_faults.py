@@ -56,9 +56,9 @@ def server(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def slowly(tmp_path_factory):
+def slowly():
     """Environment of a command that takes its time to copy files, so that it can be met in the middle."""
-    library = compiled(tmp_path_factory.mktemp("slow"), SLOW_WRITES)
+    library = compiled(SLOW_WRITES)
     if not library:
         pytest.skip("there is no C compiler")
     return {"LD_PRELOAD": str(library)}

@@ -46,6 +46,24 @@ def cluster(make_cluster):
     return make_cluster()
 
 
+@pytest.fixture(scope="module")
+def lasting(rgw, postgres, tmp_path_factory):
+    with Cluster(tmp_path_factory.mktemp("cluster"), rgw, "lasting", postgres.make_database()) as cluster:
+        yield cluster
+    rgw.wipe("lasting")
+
+
+@pytest.fixture
+def calm(lasting):
+    """A cluster for all tests that harm no node, without uploads."""
+    yield lasting
+    for upload in lasting.api.get("/v1/uploads", params={"limit": 200}).json()["uploads"]:
+        lasting.api.delete(f"/v1/uploads/{upload['id']}")
+    until(lambda: (lasting.store.keys(lasting.bucket), lasting.store.multiparts(lasting.bucket)) == ({}, []))
+    lasting.proxy.clear()
+    lasting.proxy.forget()
+
+
 def assert_whole(cluster, url, data, strays=False):
     """Completed and one object. A node that was paused may have left tail objects, which the sweep removes later."""
     until(lambda: cluster.api.upload(upload_id(url))["state"] == "completed", timeout=30, interval=0.1)
@@ -63,67 +81,67 @@ def assert_whole(cluster, url, data, strays=False):
 
 
 @pytest.mark.parametrize("step", [900 * KIB, 3 * MIB, PART + 1])
-def test_each_request_meets_another_node(cluster, step):
+def test_each_request_meets_another_node(calm, step):
     data = content(3 * PART + 5, 1)
-    url = cluster.api.created(len(data))
+    url = calm.api.created(len(data))
     for offset in range(0, len(data), step):
         # Reading changes whose turn it is.
-        assert cluster.api.offset(url) == offset
-        answer = cluster.api.patch(url, offset, data[offset : offset + step])
+        assert calm.api.offset(url) == offset
+        answer = calm.api.patch(url, offset, data[offset : offset + step])
         assert answer.status_code == 204, answer.text
         assert int(answer.headers["Upload-Offset"]) == min(offset + step, len(data))
-    assert_whole(cluster, url, data)
+    assert_whole(calm, url, data)
 
 
-def test_all_nodes_return_the_same(cluster):
+def test_all_nodes_return_the_same(calm):
     """At once after a response, on every node, with keys and tokens from one of them."""
-    token = cluster.direct(0).post("/v1/tus/tokens", {"subject": "anna"}).json()["token"]
-    url = cluster.direct(1).created(100, key=token)
-    assert cluster.direct(2).patch(cluster.nodes[2].url + path_of(url), 0, b"x" * 40).status_code == 204
-    for node in cluster.nodes:
+    token = calm.direct(0).post("/v1/tus/tokens", {"subject": "anna"}).json()["token"]
+    url = calm.direct(1).created(100, key=token)
+    assert calm.direct(2).patch(calm.nodes[2].url + path_of(url), 0, b"x" * 40).status_code == 204
+    for node in calm.nodes:
         api = API(node.url, node.admin_key)
         assert api.offset(node.url + path_of(url)) == 40
         assert api.upload(upload_id(url))["subject"] == "anna"
         assert upload_id(url) in [one["id"] for one in api.get("/v1/uploads").json()["uploads"]]
-    assert cluster.direct(1).terminate(cluster.nodes[1].url + path_of(url)).status_code == 204
-    for number, node in enumerate(cluster.nodes):
-        assert cluster.direct(number).head(node.url + path_of(url)).status_code in (404, 410)
+    assert calm.direct(1).terminate(calm.nodes[1].url + path_of(url)).status_code == 204
+    for number, node in enumerate(calm.nodes):
+        assert calm.direct(number).head(node.url + path_of(url)).status_code in (404, 410)
 
 
 @pytest.mark.rows("tuspy", "tus.py from a pipe")
 @pytest.mark.parametrize("client", [*CLIENTS, "aiotus in parallel", "tus.py from a pipe"])
-def test_unmodified_clients(cluster, tmp_path, client):
+def test_unmodified_clients(calm, tmp_path, client):
     path = tmp_path / "file.bin"
     digest = write_file(path, 13 * MIB + 1, 2)
-    done = run_client(client, f"{cluster.url}/files", cluster.admin_key, path, chunk=2 * MIB)
-    assert cluster.api.download_hash(upload_id(done["url"])) == (digest, 13 * MIB + 1)
+    done = run_client(client, f"{calm.url}/files", calm.admin_key, path, chunk=2 * MIB)
+    assert calm.api.download_hash(upload_id(done["url"])) == (digest, 13 * MIB + 1)
 
 
 @pytest.mark.parametrize("version", [3, 8, None])
-def test_the_draft(cluster, version):
+def test_the_draft(calm, version):
     data = content(2 * PART + 9, 3)
-    front = SimpleNamespace(address=("127.0.0.1", cluster.nginx.port), admin_key=cluster.admin_key)
+    front = SimpleNamespace(address=("127.0.0.1", calm.nginx.port), admin_key=calm.admin_key)
     client = Client(front, version)
     _, answer = client.create(data[:PART], False)
     url = answer["Location"]
     assert client.offset(url) == (PART, False)
     assert client.append(url, PART, data[PART : 2 * PART], False).status in (201, 204)
     assert client.append(url, 2 * PART, data[2 * PART :], True).status in (200, 201)
-    until(lambda: cluster.objects() == [digest_and_size(data)])
+    until(lambda: calm.objects() == [digest_and_size(data)])
 
 
-def test_concatenation_of_parts_from_different_nodes(cluster):
+def test_concatenation_of_parts_from_different_nodes(calm):
     pieces = [content(size, size) for size in (PART, 10, 2 * PART + 1)]
     urls = []
     for number, piece in enumerate(pieces):
-        api = cluster.direct(number)
+        api = calm.direct(number)
         urls.append(api.created(len(piece), headers={"Upload-Concat": "partial"}))
-        assert api.patch(cluster.nodes[number].url + path_of(urls[-1]), 0, piece).status_code == 204
-    answer = cluster.api.create(None, headers={"Upload-Concat": "final;" + " ".join(map(path_of, urls))})
+        assert api.patch(calm.nodes[number].url + path_of(urls[-1]), 0, piece).status_code == 204
+    answer = calm.api.create(None, headers={"Upload-Concat": "final;" + " ".join(map(path_of, urls))})
     assert answer.status_code == 201, answer.text
     identifier = upload_id(answer.headers["Location"])
-    until(lambda: cluster.api.upload(identifier)["state"] == "completed")
-    assert cluster.api.download_hash(identifier) == digest_and_size(b"".join(pieces))
+    until(lambda: calm.api.upload(identifier)["state"] == "completed")
+    assert calm.api.download_hash(identifier) == digest_and_size(b"".join(pieces))
 
 
 def test_limits_apply_across_nodes(make_cluster):
@@ -137,10 +155,10 @@ def test_limits_apply_across_nodes(make_cluster):
     assert all(status in (201, 403, 413, 429) for status in statuses)
 
 
-def test_a_one_time_grant_admits_one_upload(cluster):
-    token = cluster.api.post("/v1/tus/tokens", {"subject": "anna", "oneTime": True}).json()["token"]
+def test_a_one_time_grant_admits_one_upload(calm):
+    token = calm.api.post("/v1/tus/tokens", {"subject": "anna", "oneTime": True}).json()["token"]
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
-        answers = list(pool.map(lambda number: cluster.direct(number % 3).create(10, key=token), range(12)))
+        answers = list(pool.map(lambda number: calm.direct(number % 3).create(10, key=token), range(12)))
     assert [answer.status_code for answer in answers].count(201) == 1
 
 
@@ -163,13 +181,13 @@ def arrived(cluster, number, identifier):
 
 
 @pytest.mark.parametrize("count", [1000, PART + 1000])
-def test_another_node_takes_over(cluster, report, count):
+def test_another_node_takes_over(calm, report, count):
     """The older request is ended on its node, its bytes are kept, and the newer one continues after them."""
     seconds = []
     for attempt in range(5):
         data = content(2 * PART + 1, attempt)
-        url = cluster.api.created(len(data))
-        with stalled(cluster, 0, url, data, count) as wire, Wire(cluster.nodes[1].address, timeout=30) as second:
+        url = calm.api.created(len(data))
+        with stalled(calm, 0, url, data, count) as wire, Wire(calm.nodes[1].address, timeout=30) as second:
             begin = time.perf_counter()
             answer = second.exchange("HEAD", path_of(url), TUS.items())
             seconds.append(time.perf_counter() - begin)
@@ -179,42 +197,42 @@ def test_another_node_takes_over(cluster, report, count):
                 assert wire.reply("PATCH").status == 423
             except Closed:
                 pass
-        answer = cluster.direct(2).patch(cluster.nodes[2].url + path_of(url), count, data[count:])
+        answer = calm.direct(2).patch(calm.nodes[2].url + path_of(url), count, data[count:])
         assert answer.status_code == 204, answer.text
-        assert cluster.api.download_hash(upload_id(url)) == digest_and_size(data)
+        assert calm.api.download_hash(upload_id(url)) == digest_and_size(data)
     report(
         f"HEAD on another node beside a stalled PATCH with {count} bytes, ms: "
         + ", ".join(f"{one * 1000:.0f}" for one in seconds)
     )
 
 
-def test_a_chain_of_take_overs(cluster):
+def test_a_chain_of_take_overs(calm):
     """PATCHes that stall, each on the next node, each taken over by the next."""
     data = content(6 * PART, 5)
-    url = cluster.api.created(len(data))
+    url = calm.api.created(len(data))
     wires, offset = [], 0
     for number in range(12):
         count = [1000, PART, 300 * KIB][number % 3]
-        wires.append(stalled(cluster, number % 3, url, data, count, offset))
+        wires.append(stalled(calm, number % 3, url, data, count, offset))
         offset += count
-    answer = cluster.direct(0).patch(cluster.nodes[0].url + path_of(url), offset, data[offset:])
+    answer = calm.direct(0).patch(calm.nodes[0].url + path_of(url), offset, data[offset:])
     assert answer.status_code == 204, answer.text
     for wire in wires:
         wire.close()
-    assert_whole(cluster, url, data)
+    assert_whole(calm, url, data)
 
 
 @pytest.mark.rows("0")
 @pytest.mark.parametrize("attempt", range(3))
-def test_concurrent_patches_on_all_nodes(cluster, attempt):
+def test_concurrent_patches_on_all_nodes(calm, attempt):
     """For one upload, at one offset: whatever the responses are, no byte is duplicated or missing."""
     data = content(3 * PART, 6 + attempt)
-    url = cluster.api.created(len(data))
+    url = calm.api.created(len(data))
     generator = random.Random(attempt)
     deadline = time.monotonic() + 90
 
     def patch(number, offset):
-        node = cluster.nodes[number % 3]
+        node = calm.nodes[number % 3]
         size = generator.choice([1, 200 * KIB, MIB, PART])
         try:
             answer = API(node.url).patch(node.url + path_of(url), offset, data[offset : offset + size])
@@ -230,13 +248,13 @@ def test_concurrent_patches_on_all_nodes(cluster, attempt):
         while offset < len(data):
             assert time.monotonic() < deadline, f"only {offset} bytes"
             reported_offsets = list(pool.map(patch, range(6), [offset] * 6))
-            now = cluster.api.upload(upload_id(url))["offset"]
+            now = calm.api.upload(upload_id(url))["offset"]
             assert now >= max([one for one in reported_offsets if one is not None], default=offset)
             if now == offset:
-                until(lambda: cluster.api.head(url).status_code in (200, 204))
-                now = cluster.api.offset(url)
+                until(lambda: calm.api.head(url).status_code in (200, 204))
+                now = calm.api.offset(url)
             offset = now
-    assert_whole(cluster, url, data)
+    assert_whole(calm, url, data)
 
 
 @pytest.mark.rows("while sending a part")
@@ -635,7 +653,7 @@ def test_nodes_are_killed_continuously(cluster, report, quick, seed, tmp_path):
 
 def test_the_database_restarts_under_load(cluster, postgres, report, quick):
     stop = threading.Event()
-    uploaders = [Uploader(cluster, number, stop) for number in range(3)]
+    uploaders = [Uploader(cluster, number, stop, pause=0.6 if quick else 0) for number in range(3)]
     threads = [threading.Thread(target=one.run) for one in uploaders]
     for thread in threads:
         thread.start()
@@ -671,7 +689,7 @@ def test_the_store_fails_under_load(cluster, rgw, report, quick):
     for number in range(5, 2000, 7):
         cluster.proxy.fault(".*", generator.choice(failures), first=number)
     stop = threading.Event()
-    uploaders = [Uploader(cluster, number, stop) for number in range(3)]
+    uploaders = [Uploader(cluster, number, stop, pause=0.6 if quick else 0) for number in range(3)]
     threads = [threading.Thread(target=one.run) for one in uploaders]
     for thread in threads:
         thread.start()

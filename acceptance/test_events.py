@@ -536,14 +536,14 @@ def test_many_listeners_get_everything_and_cost_little(make_server, report):
         stream.close()
 
 
-def test_slow_readers_cost_no_memory_and_miss_nothing(make_server, report):
+def test_slow_readers_cost_no_memory_and_miss_nothing(make_server, quick, report):
     """They read nothing while more events occur than any buffer can hold; then they get all of them."""
     server = make_server(environment={"SLUICE_TIMEOUTS_WRITE": "120s"}).start()
     api = API(server.url, server.admin_key)
     metadata = {"note": "x" * 4000}
     upload = new(api, 5, metadata=metadata)
     slow = [Stream(server, buffer=65536) for _ in range(20)]
-    count = 2500
+    count = 1500 if quick else 2500
     before = server.peak_memory()
 
     def edit(begin):
@@ -567,7 +567,7 @@ def test_slow_readers_cost_no_memory_and_miss_nothing(make_server, report):
         until(lambda: all(len(one.events) > count for one in slow), timeout=120)
         assert all(one.recorded == fast.recorded for one in slow)
     grown = server.peak_memory() - before
-    # A queue for each would take 200 MB.
+    # A queue for each would take 120 MB, or 200.
     report(f"{len(slow)} slow listeners, {count} events of 4 KB: {grown / MIB:.0f} MiB")
     assert grown < 64 * MIB
     for one in slow:

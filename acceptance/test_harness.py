@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
+import conftest
 import pytest
 import requests
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, HTTPClientError
@@ -41,6 +42,17 @@ def test_the_order_of_units():
     assert unit(f"acceptance/{file}::test_other[::]") == f"acceptance/{file}"
     assert longest_first(f"acceptance/{name}[a]") == longest_first(name) == -SECONDS[name]
     assert longest_first("test_not_named.py::test_a") == 0
+
+
+def test_a_worker_has_its_tests_in_that_order():
+    """xdist tells workers that nothing is distributed."""
+    options = {"dist": "no", "--gate": False}
+    items = [SimpleNamespace(nodeid=f"{name}::test_a") for name in ("test_tus.py", "test_cluster.py")]
+    for workers, expected in (({}, "test_tus.py"), ({"workerinput": {}}, "test_cluster.py")):
+        config = SimpleNamespace(getoption=lambda name, *_: options[name], **workers)
+        ordered = list(items)
+        conftest.pytest_collection_modifyitems(config, ordered)
+        assert ordered[0].nodeid == f"{expected}::test_a"
 
 
 def code_of(failure):

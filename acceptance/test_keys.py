@@ -115,9 +115,9 @@ def test_an_upload_token_is_not_an_api_key(api):
 @pytest.mark.parametrize(
     "arguments", [["keys", "list"], ["keys", "revoke", "key_0"], ["keys", "--help"], ["keys", "list", "-x"]]
 )
-def test_commands_end_without_destructors(server, tmp_path, arguments):
+def test_commands_end_without_destructors(server, arguments):
     """Threads may still use what the destructors of OpenSSL and libpq destroy; a command once died of it."""
-    library = faults.compiled(tmp_path, Path(faults.__file__).with_name("destructors.c"))
+    library = faults.compiled(Path(faults.__file__).with_name("destructors.c"))
     environment = server.environment | {"LD_PRELOAD": os.fspath(library)}
     done = run(*arguments, environment=environment, check=False)
     assert done.stdout or done.stderr

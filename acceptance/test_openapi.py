@@ -102,7 +102,7 @@ def test_every_operation_is_routed(api, document):
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
 
-@pytest.mark.parametrize("ids", ["random", "existing"])
+@pytest.mark.parametrize("ids", [pytest.param("random", marks=pytest.mark.nightly), "existing"])
 def test_schemathesis_finds_no_server_error(tmp_path, quick, report, ids):
     """With ids that schemathesis makes up, and with ids that are there (until it deletes them)."""
     # It also sets quotas, of its own key too, so nothing else uses this server.

@@ -119,7 +119,14 @@ def test_a_part_fails_once(relay, part, fault):
     assert_whole(relay, url, data)
 
 
-@pytest.mark.rows
+@pytest.mark.rows(
+    "CreateMultipartUpload-LoseAnswer()",
+    "CreateMultipartUpload-Refuse(409,OperationAborted)",
+    "CompleteMultipartUpload-Refuse(503,SlowDown)",
+    "PutObject-LoseAnswer()",
+    "PutObject-Hang(1,1000)",
+    "DeleteObject-Refuse(503,ServiceUnavailable,True)",
+)
 @pytest.mark.parametrize("fault", FAULTS, ids=named)
 @pytest.mark.parametrize(
     "operation",
@@ -141,6 +148,7 @@ def test_another_request_fails_once(relay, operation, fault):
     assert rule.met == 1
 
 
+@pytest.mark.rows("Refuse(503,SlowDown)", "Reset()1", "LoseAnswer()", "Hang(2)")
 @pytest.mark.parametrize("fault", FAULTS, ids=named)
 def test_a_copy_into_a_part_fails_once(relay, fault):
     """The last bytes are a tail object when the client says that they are the last."""
@@ -266,6 +274,7 @@ def test_a_part_that_the_store_lost(relay, part):
     assert_whole(relay, url, data)
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("tag", ['""', '"0-0"', "none"])
 @pytest.mark.parametrize("size", [1000, 2 * PART + 5])
 def test_a_tag_that_the_object_does_not_have(relay, size, tag):
@@ -426,6 +435,7 @@ def test_a_removal_during_a_completion(make_relay, after, killed, aborts):
     relay.assert_nothing_left()
 
 
+@pytest.mark.rows
 @pytest.mark.parametrize("takes_effect", [False, True])
 @pytest.mark.parametrize("code", ["InternalError", "SlowDown"])
 def test_an_error_in_a_successful_response(relay, code, takes_effect):

@@ -355,29 +355,28 @@ def test_concatenation(relay, sizes):
 # Downloads
 
 
-@pytest.mark.rows
-@pytest.mark.parametrize(
-    ("value", "first", "last"),
-    [
-        ("bytes=0-0", 0, 0),
-        ("bytes=5-9", 5, 9),
-        (f"bytes={PART - 2}-{PART + 2}", PART - 2, PART + 2),
-        ("bytes=-7", 2 * PART - 7, 2 * PART - 1),
-        (f"bytes={PART}-", PART, 2 * PART - 1),
-        ("bytes=10-99999999999", 10, 2 * PART - 1),
-    ],
-)
-def test_a_range(relay, value, first, last):
+RANGES = [
+    ("bytes=0-0", 0, 0),
+    ("bytes=5-9", 5, 9),
+    (f"bytes={PART - 2}-{PART + 2}", PART - 2, PART + 2),
+    ("bytes=-7", 2 * PART - 7, 2 * PART - 1),
+    (f"bytes={PART}-", PART, 2 * PART - 1),
+    ("bytes=10-99999999999", 10, 2 * PART - 1),
+]
+
+
+def test_ranges(relay):
     data = content(2 * PART, 30)
     identifier = relay.api.uploaded(data)
-    relay.proxy.forget()
-    answer = relay.api.get(f"/media/{identifier}", headers={"Range": value})
-    assert answer.status_code == 206
-    assert answer.headers["Content-Range"] == f"bytes {first}-{last}/{len(data)}"
-    assert answer.content == data[first : last + 1]
-    # No more than that was fetched.
-    relay.proxy.settle(0)
-    assert sum(call.answered for call in relay.proxy.of("GetObject")) == last - first + 1
+    for value, first, last in RANGES:
+        relay.proxy.forget()
+        answer = relay.api.get(f"/media/{identifier}", headers={"Range": value})
+        assert answer.status_code == 206, value
+        assert answer.headers["Content-Range"] == f"bytes {first}-{last}/{len(data)}"
+        assert answer.content == data[first : last + 1], value
+        # No more than that was fetched.
+        relay.proxy.settle(0)
+        assert sum(call.answered for call in relay.proxy.of("GetObject")) == last - first + 1, value
 
 
 def test_another_object_under_the_key_is_not_served(relay):
@@ -446,21 +445,17 @@ def test_a_redirect_to_the_store(make_relay):
 # Removal
 
 
-@pytest.mark.rows
-@pytest.mark.parametrize("stage", ["created", "tail", "parts", "parts and tail", "complete", "one object"])
-def test_deleted_uploads_leave_nothing(relay, stage):
+def test_deleted_uploads_leave_nothing(relay):
+    """At each stage: with no bytes, a tail object, parts, parts and a tail object, complete, and as one object."""
     data = content(3 * PART, 40)
-    sizes = {"created": 0, "tail": MIB, "parts": 2 * PART, "parts and tail": 2 * PART + 5, "complete": 3 * PART}
-    if stage == "one object":
-        url = relay.api.created(1000)
-        send(relay.api, url, data[:1000], 1000)
-    else:
-        url = relay.api.created(len(data))
-        send(relay.api, url, data[: sizes[stage]], PART + 1)
-    answer = relay.api.delete(f"/v1/uploads/{upload_id(url)}")
-    assert answer.status_code in (200, 204), answer.text
-    until(lambda: relay.store.keys(relay.bucket) == {} and relay.store.multiparts(relay.bucket) == [])
-    relay.assert_nothing_left()
+    stages = [(3 * PART, sent) for sent in (0, MIB, 2 * PART, 2 * PART + 5, 3 * PART)] + [(1000, 1000)]
+    for length, sent in stages:
+        url = relay.api.created(length)
+        send(relay.api, url, data[:sent], PART + 1)
+        answer = relay.api.delete(f"/v1/uploads/{upload_id(url)}")
+        assert answer.status_code in (200, 204), (length, sent, answer.text)
+        until(lambda: relay.store.keys(relay.bucket) == {} and relay.store.multiparts(relay.bucket) == [])
+        relay.assert_nothing_left()
 
 
 def test_termination_during_a_running_patch(ceph):

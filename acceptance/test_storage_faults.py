@@ -25,7 +25,6 @@ from harness.faults import KINDS, ROOM, WRITES, FaultyServer
 from harness.faulty_world import STATUSES, World, is_created
 from harness.wire import Wire, until
 
-COUNT = int(os.environ.get("FAULTS_COUNT", "150"))
 SEED = int(os.environ.get("FAULTS_SEED", "0")) or random.randrange(1, 2**32)
 NAMES = itertools.count(1)
 # More failures than these say nothing new.
@@ -170,6 +169,12 @@ FAST_ONLY = {"fallocate", "sync_file_range"}
 
 
 @pytest.fixture
+def count(quick):
+    """How many calls fail."""
+    return int(os.environ.get("FAULTS_COUNT", "50" if quick else "150"))
+
+
+@pytest.fixture
 def start(tmp_path):
     started = []
 
@@ -241,7 +246,7 @@ def assert_well(world):
 
 
 @pytest.mark.parametrize(("durability", "share"), [("acknowledged", 1), ("completed", 0.3)])
-def test_no_failed_call_loses_anything(start, report, durability, share):
+def test_no_failed_call_loses_anything(start, report, count, durability, share):
     print(f"seed {SEED}")
     world = start(durability)
     faults = world.faults
@@ -249,7 +254,7 @@ def test_no_failed_call_loses_anything(start, report, durability, share):
     if durability == "acknowledged":
         assert_seen(faults)
     failures, runs = [], 0
-    while faults.fired < COUNT * share and runs < 4 * COUNT + 100:
+    while faults.fired < count * share and runs < 4 * count + 100:
         scenario = SCENARIOS[runs % len(SCENARIOS)]
         # It takes long.
         if scenario is fast and runs // len(SCENARIOS) % 5:
@@ -385,7 +390,7 @@ def test_a_checkpoint_that_fails_loses_nothing(start, kind):
 # Start and stop
 
 
-def test_a_start_that_fails_says_why_and_harms_nothing(start, report):
+def test_a_start_that_fails_says_why_and_harms_nothing(start, report, count):
     world = start()
     world.begin()
     for scenario in (plain, objects, parts, deletion):
@@ -397,7 +402,7 @@ def test_a_start_that_fails_says_why_and_harms_nothing(start, report):
     table = {which: count for which, count in table.items() if count > 0}
     generator = random.Random(f"{SEED} starts")
     refused = 0
-    for run in range(max(10, COUNT // 5)):
+    for run in range(max(10, count // 5)):
         kind, place = generator.choice(sorted(table))
         number = generator.choice([EIO, ENOSPC, EDQUOT]) if kind in ROOM else EIO
         nth, sticky = generator.randint(1, table[kind, place]), generator.random() < 0.5

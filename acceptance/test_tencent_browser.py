@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.api import API
-from harness.browser import BROWSER, Browser
+from harness.browser import BROWSER, Browser, content
 from harness.daemon import free_port
 from harness.data import MIB, sha256
 from harness.object_client import ObjectServer
@@ -29,10 +29,6 @@ FILES = """
     const onPart = number => fetch("/part", {method: "POST", body: JSON.stringify(number)})
 """
 UPLOAD = FILES + "return await upload(video, cover, onPart)"
-
-
-def content(size):
-    return bytes((index + (index >> 10)) % 251 for index in range(size))
 
 
 @pytest.fixture(scope="module")

@@ -223,7 +223,7 @@ def test_few_descriptors(with_database, store, postgres, way, drops):
     assert_stored(world, subject, FILE)
 
 
-def test_a_busy_gateway_without_a_descriptor_goes_on(rgw, postgres, tmp_path):
+def test_a_busy_gateway_without_a_descriptor_goes_on(rgw, postgres, quick, tmp_path):
     """libdispatch ends a process that cannot open a file while work waits for a thread; it looks each second."""
     settings = RELAY | rgw.settings(rgw.url, BUSY) | {"SLUICE_S3_RETRY_TIME": "1s"}
     settings |= {"SLUICE_DATABASE_URL": postgres.make_database(), "SLUICE_MASTER_SECRET": new_secret()}
@@ -252,7 +252,7 @@ def test_a_busy_gateway_without_a_descriptor_goes_on(rgw, postgres, tmp_path):
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
             try:
                 sent = [pool.submit(send, wire) for wire in wires]
-                over.wait(8)
+                over.wait(3 if quick else 8)
                 assert health.exchange("GET", "/healthz").status == 200
             finally:
                 over.set()

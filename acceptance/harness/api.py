@@ -10,6 +10,9 @@ import requests
 
 from harness.wire import head
 
+# Of a body that is read at once. Its pieces of 10 KiB cost more than all else of a large download.
+requests.models.CONTENT_CHUNK_SIZE = 1 << 20
+
 TUS = {"Tus-Resumable": "1.0.0"}
 OFFSET_TYPE = "application/offset+octet-stream"
 

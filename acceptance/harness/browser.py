@@ -16,6 +16,14 @@ BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 
+# The bytes of a page's files repeat after so many.
+PERIOD = bytes(range(251)) * 6
+
+
+def content(size):
+    """What `bytes(size)` makes in the pages of uploads: `(index + (index >> 10)) % 251`, by KiB."""
+    return b"".join(PERIOD[1025 * kib % 251 :][: min(1024, size - 1024 * kib)] for kib in range(-(-size // 1024)))
+
 
 def command(profile, *rules):
     rules = rules or ("MAP * ~NOTFOUND", "EXCLUDE 127.0.0.1")

@@ -1,7 +1,8 @@
 """Content to upload."""
 
 import hashlib
-import random
+
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -9,11 +10,13 @@ GIB = 1024 * MIB
 
 
 def pieces(size, seed, piece=MIB):
-    """Pseudo-random bytes in pieces; the same for the same seed."""
-    generator = random.Random(seed)
+    """Pseudo-random bytes in pieces; the same for the same seed, however they are cut."""
+    # Several times as fast as `random`, which the tests would spend much of their time in.
+    key = hashlib.sha256(str(seed).encode()).digest()[:16]
+    stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
     while size > 0:
         count = min(piece, size)
-        yield generator.randbytes(count)
+        yield stream.update(bytes(count))
         size -= count
 
 

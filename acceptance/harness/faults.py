@@ -2,11 +2,13 @@
 
 import contextlib
 import ctypes
+import functools
 import mmap
 import os
 import re
 import shutil
 import subprocess
+import tempfile
 from errno import EDQUOT, EIO, ENOSPC
 from pathlib import Path
 
@@ -52,22 +54,32 @@ class Control(ctypes.Structure):
     ]
 
 
-def compiled(folder, source=SOURCE):
-    """The library of a source; `None` without a C compiler."""
+@functools.cache
+def compiled(source=SOURCE):
+    """The library of a source, made once for each process that runs tests; `None` without a C compiler."""
     compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
     if not compiler:
         return None
-    library = Path(folder) / f"{source.stem}.so"
+    library = Path(libraries().name) / f"{source.stem}.so"
     options = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, source, "-ldl"]
     subprocess.run([compiler, *options, "-pthread"], check=True)
     return library
+
+
+@functools.cache
+def libraries():
+    """Their folder, which ends with the process."""
+    folder = tempfile.TemporaryDirectory(prefix="libraries-")
+    # Also for servers of another user.
+    os.chmod(folder.name, 0o755)
+    return folder
 
 
 class Faults:
     """The rule of one process, and what it counted."""
 
     def __init__(self, folder, root):
-        self.library = compiled(folder)
+        self.library = compiled()
         self.path = Path(folder) / "faults.control"
         self.path.write_bytes(bytes(ctypes.sizeof(Control)))
         with open(self.path, "r+b") as file:

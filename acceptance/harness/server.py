@@ -41,6 +41,8 @@ class Server:
         # Of its Unix socket, if it has one.
         self.path = None
         self.lines = []
+        # Of the preset key, if it was asked for since the start.
+        self.preset_pair = None
 
     def _environment(self, extra):
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
@@ -61,6 +63,7 @@ class Server:
     def start(self, timeout=20):
         assert self.binary.exists(), f"{self.binary} is not there: build it, or set SLUICE_BINARY"
         self.lines = []
+        self.preset_pair = None
         ready = threading.Event()
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
@@ -149,7 +152,14 @@ class Server:
 
     def pair(self, key_id=None):
         """Access key and secret with which clients of S3 use an API key, by default the preset one."""
-        key_id = key_id or "key_" + hashlib.sha256(self.admin_key.encode()).digest()[:8].hex()
+        if key_id:
+            return self._asked_pair(key_id)
+        if not self.preset_pair:
+            preset = "key_" + hashlib.sha256(self.admin_key.encode()).digest()[:8].hex()
+            self.preset_pair = self._asked_pair(preset)
+        return self.preset_pair
+
+    def _asked_pair(self, key_id):
         printed = run("keys", "pair", key_id, environment=self.environment).stdout
         return tuple(line.partition("=")[2] for line in printed.splitlines())
 

@@ -4,10 +4,13 @@ Each version of PyVimeo runs in a process of its own, because they have one name
 """
 
 import base64
+import collections
 import json
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
 
 import requests
@@ -43,33 +46,71 @@ class Failed(Exception):
         self.status = status
 
 
+# Answers each line of its input, with a client of its own.
 PROGRAM = """
 import json, sys
 import vimeo
 from vimeo.client import VimeoClient
 
-wanted = json.load(sys.stdin)
-VimeoClient.API_ROOT = wanted["root"]
-client = VimeoClient(**wanted["credentials"])
-results = []
-try:
+def answer(wanted):
+    VimeoClient.API_ROOT = wanted["root"]
+    client = VimeoClient(**wanted["credentials"])
+    results = []
     for name, arguments, options in wanted["calls"]:
         result = getattr(client, name)(*arguments, **options)
         if hasattr(result, "status_code"):
             is_json = "json" in result.headers.get("Content-Type", "")
             result = {"status": result.status_code, "json": result.json() if is_json and result.content else None}
         results.append(result)
-except Exception as failure:
-    status = getattr(failure, "status_code", None)
-    print(json.dumps({"failure": type(failure).__name__, "message": str(failure), "status": status}))
-else:
-    print(json.dumps({"results": results}))
+    return {"results": results}
+
+for line in sys.stdin:
+    try:
+        said = answer(json.loads(line))
+    except Exception as failure:
+        status = getattr(failure, "status_code", None)
+        said = {"failure": type(failure).__name__, "message": str(failure), "status": status}
+    print(json.dumps(said), flush=True)
 """
 
 
 def packages(version):
     """The folder with this version of PyVimeo; scripts/setup makes it."""
     return Path(sys.prefix) / f"pyvimeo-{version}"
+
+
+class Process:
+    """One with PyVimeo of one version, which ends with the process of the tests. A start costs more than most calls."""
+
+    def __init__(self, version):
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            env=os.environ | {"PYTHONPATH": str(packages(version))},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+        )
+
+    def ask(self, wanted, timeout):
+        end = threading.Timer(timeout, self.process.kill)
+        end.start()
+        try:
+            self.process.stdin.write(json.dumps(wanted) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        finally:
+            end.cancel()
+        if not line:
+            self.process.wait()
+            self.errors.seek(0)
+            raise AssertionError(f"PyVimeo ended with {self.process.returncode}: {self.errors.read()}")
+        return json.loads(line)
+
+
+# Those that do nothing, by version and by whom they trust.
+IDLE = collections.defaultdict(list)
 
 
 class PyVimeo:
@@ -82,17 +123,11 @@ class PyVimeo:
 
     def calls(self, *calls, root=None, timeout=120):
         """The results of several calls: name, arguments, options."""
+        idle = IDLE[self.version, os.environ.get("REQUESTS_CA_BUNDLE")]
+        process = idle.pop() if idle else Process(self.version)
         wanted = {"root": root or self.server.url, "credentials": self.credentials, "calls": calls}
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            input=json.dumps(wanted),
-            env=os.environ | {"PYTHONPATH": str(packages(self.version))},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
-        assert done.returncode == 0, done.stderr
-        answer = json.loads(done.stdout)
+        answer = process.ask(wanted, timeout)
+        idle.append(process)
         if "failure" in answer:
             raise Failed(answer["failure"], answer["message"], answer["status"])
         return answer["results"]
@@ -109,12 +144,13 @@ class Plain:
 
     def __init__(self, server, token=None, accept="application/vnd.vimeo.*+json;version=3.4"):
         self.server = server
+        self.session = requests.Session()
         self.fields = {"Accept": accept} | ({"Authorization": f"Bearer {token}"} if token else {})
 
     def __call__(self, method, path, **options):
         url = path if path.startswith("http") else self.server.url + path
         headers = self.fields | options.pop("headers", {})
-        return requests.request(method, url, headers=headers, timeout=60, allow_redirects=False, **options)
+        return self.session.request(method, url, headers=headers, timeout=60, allow_redirects=False, **options)
 
     def create(self, size, approach="tus", **more):
         answer = self("POST", "/me/videos", json={"name": "N", "upload": {"approach": approach, "size": size}} | more)

@@ -180,10 +180,14 @@ def head(method, target, fields=(), body=b"", version="HTTP/1.1"):
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def until(condition, timeout=60, interval=0.01):
-    """Waits until `condition()` is true and returns its value."""
-    deadline = time.monotonic() + timeout
+def until(condition, timeout=60, interval=None):
+    """Waits until `condition()` is true and returns its value.
+
+    Without an interval it looks less often the longer it takes: a look is often a request.
+    """
+    begin = time.monotonic()
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {timeout} s"
-        time.sleep(interval)
+        waited = time.monotonic() - begin
+        assert waited < timeout, f"not within {timeout} s"
+        time.sleep(interval or max(0.01, min(waited / 20, 0.05)))
     return value

@@ -35,7 +35,7 @@ from harness import aliyun_client, object_client, vod_api
 from harness import vimeo as vimeo_clients
 from harness.api import OFFSET_TYPE, TUS, upload_id
 from harness.daemon import free_ports
-from harness.data import KIB, MIB, sha256
+from harness.data import KIB, MIB, content, sha256
 from harness.postgres import Postgres
 from harness.proxies import OBJECTS, UPLOADS, Proxy
 from harness.relay import SETTINGS, new_secret
@@ -46,7 +46,7 @@ from soak.common import Log, Rate
 
 LARGEST = 24 * MIB
 # Each upload is a slice of this; the bytes do not repeat, so bytes in a wrong place are seen.
-SOURCE = random.Random(1).randbytes(LARGEST + 16 * MIB)
+SOURCE = content(LARGEST + 16 * MIB, 1)
 # Bytes a second over all clients: the machine also runs the store, the database and the proxy.
 BYTES_PER_SECOND = 6 * MIB
 # Longer than HAProxy needs to see that a node is not ready: two checks, 2 s apart.

@@ -10,7 +10,7 @@ import time
 import traceback
 from collections import Counter, deque
 
-from harness.data import MIB, sha256
+from harness.data import MIB, content, sha256
 from harness.server import ADMIN_KEY, Server, run
 from harness.wire import Closed, Wire
 
@@ -27,7 +27,7 @@ ENVIRONMENT = {
 }
 LARGEST = 64 * MIB
 # Each upload is a slice of this; the bytes do not repeat, so bytes in a wrong place are seen.
-SOURCE = memoryview(random.Random(1).randbytes(LARGEST + 16 * MIB))
+SOURCE = memoryview(content(LARGEST + 16 * MIB, 1))
 # Most bytes of finished uploads that one server keeps for downloads.
 SHELF_BYTES = 256 * MIB
 # By design, under load or on a full disk (openapi.yaml).
