@@ -459,6 +459,17 @@ let package = Package(
                 "HTTPWire", "Signing", "Digests", "Bytes", "SluiceTesting",
             ]
         ),
+        // A sketch of a fourth video service, with its tests: it is not shipped. See CONTRIBUTING.md.
+        tests(
+            "FourthServiceTests",
+            [
+                "Gateway", "GatewayKit", "VODKit", "ObjectGateway", "MetricsKit", "RESTKit", "SettingsKit", "Telemetry",
+                "UploadModel",
+                "UploadCore", "Webhooks", "HTTPClient", "HTTPWire", "Transport", "Bytes", "SluiceTesting", handles,
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ]
+        ),
         tests(
             "VimeoTests",
             [

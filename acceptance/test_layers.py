@@ -69,6 +69,12 @@ FILE_CALL = re.compile(
 )
 
 
+def files_of_a_new_service():
+    """What CONTRIBUTING.md says a new video service changes outside its own folders."""
+    section = re.search(r"^## A new video service\n(.*?)^## ", (ROOT / "CONTRIBUTING.md").read_text(), re.M | re.S)
+    return re.findall(r"^\| `([^`]+)` \|", section[1], re.M)
+
+
 @pytest.fixture(scope="module")
 def targets():
     """Declared dependencies and folder of each target but those of tests."""
@@ -106,6 +112,29 @@ def test_file_calls_are_behind_the_seam():
             continue
         code = re.sub(r"//.*", "", path.read_text())
         assert not FILE_CALL.search(code), f"{path} calls the kernel itself: {FILE_CALL.search(code)[0]}"
+
+
+def test_a_new_video_service_changes_few_files_outside_its_folders():
+    files = files_of_a_new_service()
+    assert 0 < len(files) <= 6
+    assert all((ROOT / file).is_file() for file in files)
+    assert len(SERVICES) >= 3
+
+
+@pytest.mark.parametrize("service", sorted(SERVICES))
+def test_a_video_service_is_named_only_in_these_files(service):
+    in_sources = re.compile(rf"import {service}\b|\b{service}(?:Module|Settings)\b")
+    named = {
+        path.relative_to(ROOT)
+        for path in (ROOT / "Sources").rglob("*.swift")
+        if in_sources.search(re.sub(r"//.*", "", path.read_text()))
+    }
+    files = [ROOT / "Package.swift", Path(__file__), *(ROOT / "scripts").iterdir()]
+    named |= {path.relative_to(ROOT) for path in files if path.is_file() and f'"{service}"' in path.read_text()}
+    # A command that signs as an app's server does is no part of the gateway.
+    outside = {str(path) for path in named if service not in path.parts and path.parts[:2] != ("Sources", "sluice")}
+    assert outside <= set(files_of_a_new_service())
+    assert {"Package.swift", "Sources/Gateway/GatewayModules.swift", "scripts/affected"} <= outside
 
 
 def test_the_table_of_modules_is_complete():
