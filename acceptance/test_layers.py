@@ -15,7 +15,9 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     ["sluice"],
     ["Gateway"],
-    ["Administration", "Migration", "Identity", "Companion", "TencentVOD", "AliyunVOD", "Vimeo"],
+    # With the video services, which need no name here: they stand on VODKit.
+    ["Administration", "Migration", "Identity", "Companion"],
+    ["VODKit"],
     ["ObjectGateway"],
     [
         "ACME",
@@ -27,7 +29,6 @@ LAYERS = [
         "Pulls",
         "Stores",
         "Webhooks",
-        "VODKit",
     ],
     ["Tus", "ResumableHTTP", "Forms", "ObjectStore", "TokenServices", "Presigning"],
     ["GatewayKit"],
@@ -46,9 +47,14 @@ LAYERS = [
 RANK = {target: number for number, row in enumerate(LAYERS) for target in row}
 # Dialects translate: neither adapters nor sockets.
 DIALECTS = {folder.name for folder in (ROOT / "Sources" / "Dialects").iterdir()}
-# One that stands on no other needs no line above.
+SERVICES = {
+    name
+    for name in DIALECTS
+    if any("import VODKit" in file.read_text() for file in (ROOT / "Sources/Dialects" / name).rglob("*.swift"))
+}
+# Neither a video service nor a dialect that stands on no other needs a line above.
 for dialect in DIALECTS:
-    RANK.setdefault(dialect, RANK["Tus"])
+    RANK.setdefault(dialect, RANK["Companion" if dialect in SERVICES else "Tus"])
 OUT_OF_REACH = {"DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "Clouds", "CloudCredentials"}
 OUT_OF_REACH |= {"HTTPServer", "HTTPClient", "Transport"}
 # For tests only.
@@ -61,6 +67,12 @@ FILE_CALL = re.compile(
     r"(?<![.\w])(?:Glibc\.)?(?:pread|pwrite|ftruncate|fdatasync|fstat|unlink|rmdir|rename)\(|"
     r"\bcsys_(?:splice|sendfile|copy_range|open|preallocate|write_out|start_writeback|set_attribute|get_attribute|lock)"
 )
+
+
+def files_of_a_new_service():
+    """What CONTRIBUTING.md says a new video service changes outside its own folders."""
+    section = re.search(r"^## A new video service\n(.*?)^## ", (ROOT / "CONTRIBUTING.md").read_text(), re.M | re.S)
+    return re.findall(r"^\| `([^`]+)` \|", section[1], re.M)
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +112,33 @@ def test_file_calls_are_behind_the_seam():
             continue
         code = re.sub(r"//.*", "", path.read_text())
         assert not FILE_CALL.search(code), f"{path} calls the kernel itself: {FILE_CALL.search(code)[0]}"
+
+
+def test_a_new_video_service_changes_few_files_outside_its_folders():
+    files = files_of_a_new_service()
+    assert 0 < len(files) <= 6
+    assert all((ROOT / file).is_file() for file in files)
+    assert len(SERVICES) >= 3
+
+
+@pytest.mark.parametrize("service", sorted(SERVICES))
+def test_a_video_service_is_named_only_in_these_files(service):
+    in_sources = re.compile(rf"import {service}\b|\b{service}(?:Module|Settings)\b")
+    named = {
+        path.relative_to(ROOT)
+        for path in (ROOT / "Sources").rglob("*.swift")
+        if in_sources.search(re.sub(r"//.*", "", path.read_text()))
+    }
+    files = [ROOT / "Package.swift", Path(__file__), *(ROOT / "scripts").iterdir()]
+    named |= {path.relative_to(ROOT) for path in files if path.is_file() and f'"{service}"' in path.read_text()}
+    # A command that signs as an app's server does is no part of the gateway.
+    outside = {str(path) for path in named if service not in path.parts and path.parts[:2] != ("Sources", "sluice")}
+    assert outside <= set(files_of_a_new_service())
+    assert {"Package.swift", "Sources/Gateway/GatewayModules.swift", "scripts/affected"} <= outside
+
+
+def test_the_table_of_modules_is_complete():
+    module = re.compile(r"struct (\w+): GatewayModule\b")
+    made = {name for path in (ROOT / "Sources").rglob("*.swift") for name in module.findall(path.read_text())}
+    section = re.search(r"^## Modules\n(.*?)^### ", (ROOT / "docs/architecture.md").read_text(), re.M | re.S)
+    assert set(re.findall(r"^\| `(\w+)` \|", section[1], re.M)) == made

@@ -2,7 +2,6 @@ internal import Bytes
 internal import Foundation
 internal import HTTPClient
 internal import HTTPWire
-package import ObjectStore
 internal import SettingsKit
 package import Signing
 internal import Telemetry

@@ -6,6 +6,9 @@ package protocol CloudAPI: Sendable {
     /// Whether a call has what only callers of this API send.
     func isMeant(by call: CloudCall) -> Bool
 
+    /// Whether it also answers calls that no API recognises, so that a wrong call gets an error that says what is wrong.
+    var answersOthers: Bool { get }
+
     /// - Parameters:
     ///   - call: The call, with its content.
     ///   - request: The request, without its content.
@@ -14,6 +17,10 @@ package protocol CloudAPI: Sendable {
 
     /// The response, in the form of this API, to a call that a limit refuses.
     func refuse(_ error: UploadError, _ call: CloudCall) -> Response
+}
+
+extension CloudAPI {
+    package var answersOthers: Bool { false }
 }
 
 extension CloudCall {

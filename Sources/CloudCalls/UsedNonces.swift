@@ -119,6 +119,7 @@ package final class UsedNonces: Sendable {
     /// - Parameters:
     ///   - nonce: From a request with a verified signature, so that only authenticated callers can fill the memory.
     ///   - accessKeyID: The signer; another one may use the same nonce.
+    ///   - service: The name of the service that is called; in calls of another one, the same nonce is new.
     ///   - shares: What the caller may take of the memory.
     ///   - expiry: Last second in which the request is accepted, Unix seconds.
     ///   - now: Unix seconds.
@@ -126,11 +127,12 @@ package final class UsedNonces: Sendable {
     package func use(
         _ nonce: String,
         of accessKeyID: String,
+        for service: String = "",
         within shares: Shares = .all,
         until expiry: Int64,
         at now: Int64
     ) -> Outcome {
-        let name = Name("\(accessKeyID)\n\(nonce)")
+        let name = Name("\(service)\n\(accessKeyID)\n\(nonce)")
         return contents.withLock { contents in
             if let used = contents.uses[name], used.expiry >= now { return .used }
             if abs(now - contents.cleaned) >= Self.cleaningInterval { contents.clean(at: now) }

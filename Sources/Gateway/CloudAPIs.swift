@@ -11,11 +11,12 @@ struct CloudAPIs: GatewayModule {
     let claims: [Claim]
 
     /// - Parameters:
-    ///   - apis: In the order in which they are asked.
-    ///   - fallback: Answers what none recognises, so that a wrong call is told what is wrong; `nil` serves nothing then.
+    ///   - apis: In the order in which they are asked. What none recognises goes to the one that answers others' calls; without
+    ///     one, nothing is served then.
     ///   - clock: The time of calls.
     ///   - skew: Seconds by which a caller's clock may differ.
-    init(_ apis: [any CloudAPI], fallback: (any CloudAPI)?, clock: any WallClock, skew: Int64) {
+    init(_ apis: [any CloudAPI], clock: any WallClock, skew: Int64) {
+        let fallback = apis.first(where: \.answersOthers)
         let claim = Claim(
             ["/"],
             when: Claim.Condition(text: "calls of the API of a cloud", holds: CloudCall.canBe),

@@ -1,7 +1,6 @@
 internal import ACME
 internal import Administration
 internal import AliyunVOD
-internal import CloudCalls
 internal import Companion
 internal import GatewayKit
 internal import Identity
@@ -18,6 +17,7 @@ internal import TencentVOD
 internal import Tus
 internal import UploadCore
 internal import UploadModel
+internal import VODKit
 internal import Vimeo
 internal import Webhooks
 
@@ -40,15 +40,22 @@ struct GatewayModules {
     let objects: ObjectModule
     let acme: ACMEModule
 
+    /// The video services, in the order in which their APIs are asked; each has its settings in `GatewaySettings`.
+    private static let videoServices: [any VideoService.Type] = [
+        AliyunVODModule.self, TencentModule.self, VimeoModule.self,
+    ]
+
     /// - Parameters:
     ///   - settings: All settings.
     ///   - adapters: State and storage.
     ///   - process: Event loops, pools, log and metrics.
+    ///   - added: Video services besides `videoServices`.
     /// - Throws: `StartFailure` with a message for the operator.
     init(
         _ settings: Settings,
         _ adapters: GatewayAdapters,
-        _ process: GatewayProcess
+        _ process: GatewayProcess,
+        adding added: [any VideoService.Type] = []
     ) async throws(StartFailure) {
         let master = try settings.master()
         let stores = try await adapters.stores(settings, process.logger)
@@ -77,7 +84,15 @@ struct GatewayModules {
         let issuers = try settings.appUserIssuers(stores.clock)
         let users = settings.jwt.issuers.issuers.isEmpty ? nil : LiveAppUserIssuers(issuers)
         self.users = users
-        var context = try GatewayContext(settings, process, stores, services, master, users: users) { issuer in
+        let context = try GatewayContext(
+            settings,
+            process,
+            stores,
+            services,
+            master,
+            objectListener: try ObjectModule.listener(settings, process),
+            users: users
+        ) { issuer in
             guard TrustedIssuer.isMeant(by: issuer) else { return nil }
             return identities.trusts(issuer) || users?.trusts(issuer) == true
         }
@@ -91,41 +106,24 @@ struct GatewayModules {
         } catch {
             throw StartFailure("the state cannot be written: \(error.message)")
         }
-        let aliyunMedia = AliyunVODMedia(context)
-        let tencentMedia = VODOwnership(context)
-        objects = try await ObjectModule(
-            context,
-            identities: identities,
-            owners: [aliyunMedia.ownership, tencentMedia]
-        )
-        // URLs for the object endpoint need its port.
-        context.objectPort = objects.port
         self.context = context
         hooks = caller.map { [locator = context.locator] _ in HookContext(locator: locator) }
         acme = try ACMEModule(context)
         let pulls = PullModule(context)
-        let tencent = TencentModule(
+        let tools = VideoTools(starter: pulls.starter, signer: signer)
+        let videos = (Self.videoServices + added).map { $0.init(context, tools) }
+        objects = try await ObjectModule(
             context,
-            tencentMedia,
-            objects: objects.handler,
-            starter: pulls.starter,
-            signer: signer
+            identities: identities,
+            owners: videos.compactMap(\.ownership),
+            claims: videos.flatMap(\.objectClaims)
         )
-        let aliyun = AliyunVODModule(context, aliyunMedia, starter: pulls.starter)
-        all = [
-            SweepModule(context),
-            HooksModule(context, caller: caller, report: hookReport),
-            pulls,
-            tencent,
-            aliyun,
-            CloudAPIs(
-                [aliyun.api, tencent.api].compactMap { $0 },
-                fallback: tencent.api,
-                clock: context.clock,
-                skew: settings.limits.clockSkewSeconds
-            ),
+        let first: [any GatewayModule] = [
+            SweepModule(context), HooksModule(context, caller: caller, report: hookReport), pulls,
+        ]
+        let others: [any GatewayModule] = [
+            CloudAPIs(videos.compactMap(\.api), clock: context.clock, skew: settings.limits.clockSkewSeconds),
             TusModule(context),
-            VimeoModule(context, starter: pulls.starter, isShared: settings.database.url != nil),
             PlainUploads(context),
             objects,
             CompanionModule(context),
@@ -134,6 +132,7 @@ struct GatewayModules {
             OperationsModule(context),
             acme,
         ]
+        all = first + videos + others
     }
 }
 

@@ -18,7 +18,7 @@ internal import Transport
 internal import UnixSignals
 internal import UploadCore
 internal import UploadModel
-internal import Vimeo
+package import VODKit
 
 /// The gateway: adapters, modules and listener, assembled from the settings.
 package struct GatewayServer: Sendable {
@@ -40,8 +40,11 @@ package struct GatewayServer: Sendable {
 
     /// Opens the data directory and the state, and binds the listeners.
     ///
+    /// - Parameters:
+    ///   - settings: All settings.
+    ///   - services: Video services besides those of `GatewayModules`.
     /// - Throws: `StartFailure` with a message for the operator; also if two modules claim the same requests.
-    package init(_ settings: Settings) async throws(StartFailure) {
+    package init(_ settings: Settings, adding services: [any VideoService.Type] = []) async throws(StartFailure) {
         self.settings = settings
         let logging = settings.log.makeLogger()
         logger = logging.logger
@@ -73,7 +76,7 @@ package struct GatewayServer: Sendable {
             sockets: sockets,
             tracer: tracer
         )
-        parts = try await GatewayModules(settings, adapters, process)
+        parts = try await GatewayModules(settings, adapters, process, adding: services)
         firstKey = parts.firstKey
         let (modules, context) = (parts.all, parts.context)
         metrics.sample("sluice_leases_held", .gauge, "Uploads that requests to this node use now.") {
@@ -100,7 +103,9 @@ package struct GatewayServer: Sendable {
             try SocketAddress(resolving: listen.host, port: listen.port)
         }
         var configuration = context.serverConfiguration
-        configuration.head.lenientPath = (gateway.basePath?.description ?? "") + VimeoModule.contentPath
+        configuration.head.lenientPaths = modules.flatMap(\.lenientPaths).map {
+            (gateway.basePath?.description ?? "") + $0
+        }
         if gateway.expectsProxyHeader { configuration.proxyHeaderPeers = context.publicURL.trustedProxies }
         let handler = GatewayHandler(
             modules: modules,
@@ -110,25 +115,26 @@ package struct GatewayServer: Sendable {
             basePath: gateway.basePath,
             publicURL: context.publicURL
         )
+        let listener: Listener
         do throws(SystemError) {
-            server = try HTTPServer(
-                address: address,
-                inherited: sockets["gateway"],
-                tls: context.tls,
-                configuration: configuration,
-                loops: loops,
-                pool: pool,
-                handler: context.observed(
-                    ClientNamingHandler(
-                        RequestLimitHandler(handler, context.requestLimits, context.signIns) { handler.refuse($0, $1) },
-                        context.publicURL
-                    )
-                ),
-                observer: process.observation
-            )
+            listener = try sockets.listener("gateway", or: address, loop: loops.next())
         } catch {
             throw StartFailure("cannot listen on \(address): \(error); choose another address (gateway.listen)")
         }
+        server = HTTPServer(
+            listener,
+            tls: context.tls,
+            configuration: configuration,
+            loops: loops,
+            pool: pool,
+            handler: context.observed(
+                ClientNamingHandler(
+                    RequestLimitHandler(handler, context.requestLimits, context.signIns) { handler.refuse($0, $1) },
+                    context.publicURL
+                )
+            ),
+            observer: process.observation
+        )
         firstPair = try await Self.firstPair(firstKey, in: context.state, context.master)
     }
 

@@ -1,3 +1,4 @@
+package import CloudCalls
 internal import Digests
 internal import Foundation
 package import HTTPWire
@@ -22,7 +23,6 @@ package struct GatewayContext {
     package let clock: any WallClock
     package let pool: BlockingPool
     package let loops: EventLoopGroup
-    package let sockets: InheritedSockets
     /// `nil` if there is to be no certificate.
     package let tls: TLSContext?
 
@@ -33,6 +33,8 @@ package struct GatewayContext {
     package let binding: StoreBinding
     /// Why state and storage do not belong together; no background work runs then.
     package let mismatch: StoreMismatch?
+    /// Whether other processes have the same state.
+    package let isShared: Bool
     package let services: UploadServices
 
     package let metrics: MetricsRegistry
@@ -54,13 +56,25 @@ package struct GatewayContext {
     let unlimitedPeers: PeerList
     package let requestLimits: RequestLimits
     package let signIns: SignInLog
-    /// Port of the object endpoint; `nil` if this process has none.
-    package var objectPort: UInt16?
+    /// Where the object endpoint listens; `nil` if this process has none.
+    package let objectListener: Listener?
+    /// Finds the API keys behind key pairs.
+    package let keyPairs: KeyPairCache
+    /// Nonces of calls that have a time.
+    package let nonces = UsedNonces()
 
     /// The handler, with what the log says of each request, and a span if there are traces.
     package func observed(_ handler: any RequestHandler) -> any RequestHandler {
         let noted = RequestNoteHandler(handler, logger)
         return tracer.map { TracingHandler(noted, $0) } ?? noted
+    }
+
+    /// - Parameter calls: Begins the message, such as `a call of Vimeo's API`.
+    /// - Returns: What logs a call that could not be served.
+    package func reportFailures(of calls: String) -> @Sendable (_ call: String, _ message: String) -> Void {
+        { [logger] call, message in
+            logger.warning("\(calls) could not be served", metadata: ["call": "\(call)", "error": "\(message)"])
+        }
     }
 
     /// Maximum content of a request that is not an upload, in bytes.
@@ -72,6 +86,7 @@ package struct GatewayContext {
     ///   - stores: State and storage.
     ///   - services: The upload services on these stores.
     ///   - master: The secret from which all others are derived.
+    ///   - objectListener: Where the object endpoint listens; `nil` for none.
     ///   - users: Verifies tokens of app users; `nil` if none are accepted.
     ///   - trusts: Whether an identity provider, looked up by the name it has in place of an API key, is still trusted;
     ///     `nil` if no provider has that name.
@@ -82,6 +97,7 @@ package struct GatewayContext {
         _ stores: GatewayStores,
         _ services: UploadServices,
         _ master: MasterSecret,
+        objectListener: Listener? = nil,
         users: (any AppUserTokens)? = nil,
         trusts: @escaping @Sendable (_ issuer: String) -> Bool?
     ) throws(StartFailure) {
@@ -89,10 +105,12 @@ package struct GatewayContext {
         self.master = master
         self.services = services
         (logger, logLevel) = (process.logger, process.logLevel)
-        (pool, loops, sockets) = (process.pool, process.loops, process.sockets)
+        (pool, loops) = (process.pool, process.loops)
+        self.objectListener = objectListener
         (metrics, observation, tracer) = (process.metrics, process.observation, process.tracer)
         (state, storage, clock) = (stores.state, stores.storage, stores.clock)
         (buckets, binding, mismatch) = (stores.buckets, stores.binding, stores.mismatch)
+        isShared = stores.isShared
         tls =
             if settings.servesTLS {
                 try Self.tls(settings, master, at: stores.clock.now)
@@ -114,6 +132,7 @@ package struct GatewayContext {
             users: users,
             clock: stores.clock
         )
+        keyPairs = KeyPairCache(state: stores.state, master: master, clock: stores.clock, uses: authenticator.uses)
         access = Access(authenticator: authenticator, observer: process.observation)
         publicURL = PublicURL(
             configured: settings.general.publicURL,
@@ -199,6 +218,8 @@ package struct GatewayStores: Sendable {
     package let binding: StoreBinding
     /// Why state and storage do not belong together.
     package let mismatch: StoreMismatch?
+    /// Whether other processes have the same state.
+    package let isShared: Bool
 
     package init(
         state: any StateStore,
@@ -206,7 +227,8 @@ package struct GatewayStores: Sendable {
         clock: any WallClock,
         buckets: [String],
         binding: StoreBinding,
-        mismatch: StoreMismatch?
+        mismatch: StoreMismatch?,
+        isShared: Bool = false
     ) {
         self.state = state
         self.storage = storage
@@ -214,5 +236,6 @@ package struct GatewayStores: Sendable {
         self.buckets = buckets
         self.binding = binding
         self.mismatch = mismatch
+        self.isShared = isShared
     }
 }

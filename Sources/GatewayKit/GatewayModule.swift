@@ -13,6 +13,8 @@ package protocol GatewayModule: Sendable {
     var routes: [Route] { get }
     /// Requests claimed by their head, whatever their method.
     var claims: [Claim] { get }
+    /// Beginnings of its paths, whose clients may state lengths in their own way; see `HeadLimits.lenientPaths`.
+    var lenientPaths: [String] { get }
     /// Listeners besides the gateway's own.
     var listeners: [HTTPServer] { get }
     /// Background services; they run as long as the gateway does and shut down gracefully.
@@ -36,6 +38,7 @@ package protocol GatewayModule: Sendable {
 extension GatewayModule {
     package var routes: [Route] { [] }
     package var claims: [Claim] { [] }
+    package var lenientPaths: [String] { [] }
     package var listeners: [HTTPServer] { [] }
     package var services: [any Service] { [] }
 

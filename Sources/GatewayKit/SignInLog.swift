@@ -101,7 +101,7 @@ package final class SignInLog: Sendable {
         requestID: String,
         at now: Nanoseconds = MonotonicClock.now
     ) {
-        let fields: [String: String?] = ["request": requestID, "dialect": trace.dialect?.rawValue]
+        let fields: [String: String?] = ["request": requestID, "dialect": trace.dialect?.name]
         if let signIn {
             let isUser = signIn.kind == .user
             var line = Line(

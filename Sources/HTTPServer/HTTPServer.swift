@@ -27,11 +27,10 @@ package final class HTTPServer: Sendable {
     private let tls: TLSContext?
     private let state = Mutex(State())
 
-    /// Binds `address`; `run` starts accepting connections.
+    /// `run` starts accepting connections.
     ///
     /// - Parameters:
-    ///   - address: Where to listen.
-    ///   - inherited: A socket that listens already, in the place of `address`; `nil` for none.
+    ///   - listener: On one of the loops.
     ///   - tls: `nil` for plain HTTP.
     ///   - configuration: Limits and times.
     ///   - loops: Serve the connections.
@@ -39,10 +38,8 @@ package final class HTTPServer: Sendable {
     ///   - handler: Answers the requests.
     ///   - observer: Learns of everything.
     ///   - refusals: Makes the response to a request that reaches no handler; `nil` for a problem document.
-    /// - Throws: `SystemError` of `socket`, `bind` or `listen`.
     package init(
-        address: SocketAddress,
-        inherited: Int32? = nil,
+        _ listener: Listener,
         tls: TLSContext?,
         configuration: ServerConfiguration,
         loops: EventLoopGroup,
@@ -50,7 +47,7 @@ package final class HTTPServer: Sendable {
         handler: any RequestHandler,
         observer: any ServerObserver,
         refusals: ServerRefusal.Writer? = nil
-    ) throws(SystemError) {
+    ) {
         context = ServerContext(
             configuration: configuration,
             pool: pool,
@@ -60,12 +57,32 @@ package final class HTTPServer: Sendable {
         )
         workers = loops.loops.map(RequestWorkers.init)
         self.tls = tls
-        listener =
-            if let inherited {
-                try Listener(inherited: inherited, loop: loops.next())
-            } else {
-                try Listener(address, loop: loops.next())
-            }
+        self.listener = listener
+    }
+
+    /// Binds `address`.
+    ///
+    /// - Throws: `SystemError` of `socket`, `bind` or `listen`.
+    package convenience init(
+        address: SocketAddress,
+        tls: TLSContext?,
+        configuration: ServerConfiguration,
+        loops: EventLoopGroup,
+        pool: BlockingPool,
+        handler: any RequestHandler,
+        observer: any ServerObserver,
+        refusals: ServerRefusal.Writer? = nil
+    ) throws(SystemError) {
+        self.init(
+            try Listener(address, loop: loops.next()),
+            tls: tls,
+            configuration: configuration,
+            loops: loops,
+            pool: pool,
+            handler: handler,
+            observer: observer,
+            refusals: refusals
+        )
     }
 
     /// The bound address, with the port that the system chose.

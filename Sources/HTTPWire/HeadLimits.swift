@@ -6,11 +6,11 @@ package struct HeadLimits: Sendable, Equatable {
     package var maximumBytes: Int
     /// Number of fields; more are refused with 431.
     package var maximumFields: Int
-    /// A beginning of paths whose clients may state a length in two ways that are refused elsewhere.
+    /// Beginnings of paths whose clients may state a length in two ways that are refused elsewhere.
     ///
     /// `Content-Length: 3000000.0`, and `Content-Length: 0` beside `Transfer-Encoding: chunked`. Both have one meaning,
     /// but an intermediary may refuse them.
-    package var lenientPath: String?
+    package var lenientPaths: [String]
     /// Whether a `Content-Length` beside `Transfer-Encoding: chunked` is accepted and not believed (RFC 9112 §6.1).
     ///
     /// The chunks alone say where the content ends, and the connection is closed after the response. OSS's SDK in C sends
@@ -21,12 +21,12 @@ package struct HeadLimits: Sendable, Equatable {
         maximumRequestLine: Int = 8192,
         maximumBytes: Int = 65536,
         maximumFields: Int = 100,
-        lenientPath: String? = nil
+        lenientPaths: [String] = []
     ) {
         self.maximumRequestLine = maximumRequestLine
         self.maximumBytes = maximumBytes
         self.maximumFields = maximumFields
-        self.lenientPath = lenientPath
+        self.lenientPaths = lenientPaths
     }
 }
 

@@ -41,7 +41,7 @@ struct HeadSemantics: Sendable {
     /// - Parameters:
     ///   - version: Of the request.
     ///   - allowsBoth: See `HeadLimits.allowsLengthOfChunked`.
-    ///   - isLenient: See `HeadLimits.lenientPath`.
+    ///   - isLenient: See `HeadLimits.lenientPaths`.
     /// - Returns: What the fields say.
     /// - Throws: `HeadFailure`.
     func conclude(

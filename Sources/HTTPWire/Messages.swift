@@ -128,23 +128,26 @@ package struct Response: Sendable {
         }
 
         /// What a client speaks, as logs name it; for uploads, what their records have as their dialect.
-        package enum Dialect: String, Sendable, CaseIterable {
-            case tus
+        ///
+        /// A video service names its own one.
+        package struct Dialect: Sendable, Equatable {
+            package let name: String
+
+            package init(_ name: String) { self.name = name }
+
+            package static let tus = Self("tus")
             /// The draft of the IETF, and single files.
-            case http
-            case form
-            case s3, oss, cos
+            package static let http = Self("http")
+            package static let form = Self("form")
+            package static let s3 = Self("s3")
+            package static let oss = Self("oss")
+            package static let cos = Self("cos")
             /// The security token services of all vendors.
-            case sts
-            /// Calls of Tencent VOD, of its SDKs for uploads and of its API.
-            case tencent
-            /// Calls of the API of ApsaraVideo VOD.
-            case aliyun
-            case vimeo
+            package static let sts = Self("sts")
             /// Uppy's protocol of Companion.
-            case companion
+            package static let companion = Self("companion")
             /// The REST API, probes and metrics.
-            case management
+            package static let management = Self("management")
         }
     }
 

@@ -132,7 +132,7 @@ package struct RequestHeadParser: Sendable {
         let meaning = try progress.semantics.conclude(
             version: line.version,
             allowsBoth: limits.allowsLengthOfChunked,
-            isLenient: limits.lenientPath.map(line.target.rawPath.hasPrefix) ?? false
+            isLenient: limits.lenientPaths.contains(where: line.target.rawPath.hasPrefix)
         )
         let parsed = ParsedHead(
             head: RequestHead(

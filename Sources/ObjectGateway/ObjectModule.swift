@@ -10,11 +10,11 @@ internal import ObjectGrants
 package import ObjectStore
 package import RESTKit
 package import ServiceLifecycle
-internal import SettingsKit
+package import SettingsKit
 package import Signing
 internal import SystemIO
 package import TokenServices
-internal import Transport
+package import Transport
 internal import UploadCore
 package import UploadModel
 
@@ -22,26 +22,24 @@ package import UploadModel
 package struct ObjectModule: GatewayModule {
     package let name = "object endpoint"
     package let routes: [Route]
+    package let claims: [Claim]
     package let listeners: [HTTPServer]
     package let services: [any Service]
-    /// Serves the requests of the listener, for modules that forward some of theirs; `nil` without a listener.
-    package let handler: (any ObjectRequestHandler)?
     private let callbacks: CallbackClient?
 
-    /// Port of the listener, or `nil`.
-    package var port: UInt16? { listeners.first?.address.port }
-
-    /// Creates missing buckets and binds the listener, if it is configured.
+    /// Creates missing buckets, and serves the listener of the context.
     ///
     /// - Parameters:
     ///   - context: What every module receives.
     ///   - identities: Verifies identity tokens; `nil` accepts none.
     ///   - owners: Make media of some objects.
+    ///   - claims: Requests to the gateway's own listener that the object endpoint serves, too.
     /// - Throws: `StartFailure` with a message for the operator.
     package init(
         _ context: GatewayContext,
         identities: (any WebIdentityVerifier)?,
-        owners: [any ObjectOwnership] = []
+        owners: [any ObjectOwnership],
+        claims: [ObjectClaim]
     ) async throws(StartFailure) {
         let settings = context.settings
         let calledBack = context.metrics.counters(
@@ -49,9 +47,7 @@ package struct ObjectModule: GatewayModule {
             "Callbacks that clients of OSS asked for.",
             by: "outcome"
         )
-        var port: UInt16?
-        let inherited = context.sockets["object"]
-        if let listen = settings.object.listen ?? inherited.map({ _ in ListenAddress(host: "127.0.0.1", port: 0) }) {
+        if let listener = context.objectListener {
             do throws(UploadError) {
                 try await Self.createBuckets(context)
                 try await Self.reportMissingPublicBuckets(context)
@@ -62,17 +58,32 @@ package struct ObjectModule: GatewayModule {
                 calledBack[hasResponse ? "answered" : "failed"].increment()
             }
             let handler = Self.handler(context, callbacks, identities, ObjectOwners(owners))
-            let server = try Self.listener(listen, context, handler)
-            port = server.address.unixPath == nil ? server.address.port : nil
-            (listeners, self.handler, self.callbacks) = ([server], handler, callbacks)
+            (listeners, self.callbacks) = ([Self.server(listener, context, handler)], callbacks)
+            self.claims = claims.map { $0.claim(handler) }
         } else {
-            (listeners, handler, callbacks) = ([], nil, nil)
+            (listeners, callbacks, self.claims) = ([], nil, [])
         }
         // Also without a listener, because another node may have one.
         services = context.mismatch == nil ? [Self.lifecycleService(context)] : []
-        var reachable = context
-        reachable.objectPort = port
-        routes = Self.routes(reachable)
+        routes = Self.routes(context)
+    }
+
+    /// Binds the listener, if it is configured; before the modules are made, because URLs name its port.
+    ///
+    /// - Throws: `StartFailure` with a message for the operator.
+    package static func listener(_ settings: Settings, _ process: GatewayProcess) throws(StartFailure) -> Listener? {
+        let ofManager = process.sockets["object"].map { _ in ListenAddress(host: "127.0.0.1", port: 0) }
+        guard let listen = settings.object.listen ?? ofManager else { return nil }
+        let address = try starting { () throws(SystemError) in
+            try SocketAddress(resolving: listen.host, port: listen.port)
+        }
+        do throws(SystemError) {
+            return try process.sockets.listener("object", or: address, loop: process.loops.next())
+        } catch {
+            throw StartFailure(
+                "cannot listen on \(address) for clients of object stores: \(error); choose another address (object.listen), or none"
+            )
+        }
     }
 
     /// Without room a missing one is made by a later start: this one has to serve, so that room can be made.
@@ -142,52 +153,39 @@ package struct ObjectModule: GatewayModule {
         return tokens.routes + urls.routes
     }
 
-    private static func listener(
-        _ listen: ListenAddress,
+    private static func server(
+        _ listener: Listener,
         _ context: GatewayContext,
         _ handler: ObjectHandler
-    ) throws(StartFailure) -> HTTPServer {
-        let address: SocketAddress
+    ) -> HTTPServer {
         var configuration = context.serverConfiguration
         configuration.head.allowsLengthOfChunked = true
         if context.settings.object.expectsProxyHeader {
             configuration.proxyHeaderPeers = context.publicURL.trustedProxies
         }
-        do throws(SystemError) {
-            address = try SocketAddress(resolving: listen.host, port: listen.port)
-        } catch {
-            throw StartFailure("\(error)")
-        }
-        do throws(SystemError) {
-            return try HTTPServer(
-                address: address,
-                inherited: context.sockets["object"],
-                tls: context.tls,
-                configuration: configuration,
-                loops: context.loops,
-                pool: context.pool,
-                handler: context.observed(
-                    ClientNamingHandler(
-                        RequestLimitHandler(handler, context.requestLimits, context.signIns) { handler.refuse($0, $1) },
-                        context.publicURL
-                    )
-                ),
-                observer: context.observation,
-                refusals: {
-                    ObjectError.response(
-                        refusing: $0.status,
-                        $0.reason,
-                        head: $0.head,
-                        received: $0.received,
-                        requestID: $0.requestID
-                    )
-                }
-            )
-        } catch {
-            throw StartFailure(
-                "cannot listen on \(address) for clients of object stores: \(error); choose another address (object.listen), or none"
-            )
-        }
+        return HTTPServer(
+            listener,
+            tls: context.tls,
+            configuration: configuration,
+            loops: context.loops,
+            pool: context.pool,
+            handler: context.observed(
+                ClientNamingHandler(
+                    RequestLimitHandler(handler, context.requestLimits, context.signIns) { handler.refuse($0, $1) },
+                    context.publicURL
+                )
+            ),
+            observer: context.observation,
+            refusals: {
+                ObjectError.response(
+                    refusing: $0.status,
+                    $0.reason,
+                    head: $0.head,
+                    received: $0.received,
+                    requestID: $0.requestID
+                )
+            }
+        )
     }
 
     /// Seconds after a session's expiry in which uploads that began in it can be completed, because the parts of a
@@ -204,7 +202,7 @@ package struct ObjectModule: GatewayModule {
         let (clock, region) = (context.clock, settings.object.region)
         let minted = context.metrics.mintCounter("sts_token")
         let issuer = context.issuer
-        let keys = context.keyPairCache()
+        let keys = context.keyPairs
         let servesContent = settings.uploads.downloads
         let url = PublicURL(configured: settings.object.publicURL, trustedProxies: context.publicURL.trustedProxies)
         let store = ObjectStoreHandler(
@@ -250,20 +248,43 @@ package struct ObjectModule: GatewayModule {
             },
             skew: settings.limits.clockSkewSeconds,
             identities: identities,
+            nonces: context.nonces,
             onMint: { minted.increment() }
         )
         return ObjectHandler(store: store, tokens: tokens)
     }
 }
 
-/// Serves requests of the object endpoint.
-package protocol ObjectRequestHandler: RequestHandler {
-    /// The response to a request that a limit refuses, in the form of its vendor's client.
-    func refuse(_ error: UploadError, _ request: Request) -> Response
+/// Requests to the gateway's own listener that the object endpoint serves, too, if this process has one.
+package struct ObjectClaim: Sendable {
+    private let templates: [String]
+    private let dialect: Response.Trace.Dialect
+    private let condition: Claim.Condition
+
+    /// - Parameters:
+    ///   - templates: As those of a `Claim`.
+    ///   - dialect: What the clients speak.
+    ///   - condition: What shows that a request is meant for it.
+    package init(_ templates: [String], dialect: Response.Trace.Dialect, when condition: Claim.Condition) {
+        self.templates = templates
+        self.dialect = dialect
+        self.condition = condition
+    }
+
+    fileprivate func claim(_ handler: ObjectHandler) -> Claim {
+        Claim(
+            templates,
+            dialect: dialect,
+            when: condition,
+            operations: [],
+            refuse: { handler.refuse($0, $1) },
+            respond: { await handler.respond(to: $0) }
+        )
+    }
 }
 
 /// Dispatches the listener's requests: to the token services, or to the object endpoint.
-private struct ObjectHandler: ObjectRequestHandler {
+private struct ObjectHandler: RequestHandler {
     let store: ObjectStoreHandler
     let tokens: TokenServiceHandler
 

@@ -82,7 +82,8 @@ package struct GatewayAdapters: Sendable {
             binding: binding,
             mismatch: try await waiting(for: "state and storage", logger) { () async throws(StartFailure) in
                 try await binding.checked(logger)
-            }
+            },
+            isShared: settings.database.url != nil
         )
     }
 

@@ -21,7 +21,7 @@ extension RequestSummary {
         if isBroken { fields.text("broken", "true") }
         if let client = trace.clientAddress { fields.text("client", client) }
         if let code = trace.errorCode { fields.text("code", code) }
-        if let dialect = trace.dialect { fields.text("dialect", dialect.rawValue) }
+        if let dialect = trace.dialect { fields.text("dialect", dialect.name) }
         fields.number("in", bytesReceived)
         if let key = trace.note?.key { fields.text("key", key) }
         if let id = trace.mediaID { fields.text("media", id) }

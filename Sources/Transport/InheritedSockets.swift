@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Glibc
+package import SystemIO
 
 /// Listening sockets that the service manager has opened (sd_listen_fds(3)).
 ///
@@ -38,6 +39,18 @@ package struct InheritedSockets: Sendable {
 
     /// The descriptor of the socket unit with this name.
     package subscript(name: String) -> Int32? { descriptors[name] }
+
+    /// Listens on the socket unit with this name, or without one on an address.
+    ///
+    /// - Throws: `SystemError` of `socket`, `bind` or `listen`.
+    package func listener(
+        _ name: String,
+        or address: SocketAddress,
+        loop: EventLoop
+    ) throws(SystemError) -> Listener {
+        if let inherited = self[name] { return try Listener(inherited: inherited, loop: loop) }
+        return try Listener(address, loop: loop)
+    }
 }
 
 /// The service manager that started this process (sd_notify(3)).

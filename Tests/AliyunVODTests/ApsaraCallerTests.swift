@@ -301,7 +301,8 @@ struct ApsaraCallerTests {
                         master: bench.master,
                         clock: bench.clock,
                         uses: KeyUses()
-                    )
+                    ),
+                    nonces: UsedNonces()
                 ),
                 cors: .disabled,
                 calls: MetricsRegistry().counters("x_total", "Xs.", by: "call", "code"),

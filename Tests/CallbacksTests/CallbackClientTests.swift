@@ -1,6 +1,5 @@
 import HTTPServer
 import HTTPWire
-import ObjectStore
 import Signing
 import Synchronization
 import SystemIO

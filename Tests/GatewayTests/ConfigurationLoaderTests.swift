@@ -83,10 +83,17 @@ struct ConfigurationLoaderTests {
         #expect(Set(Self.examples.keys).isSubset(of: GatewaySettings.catalog.settings.map(\.key)))
     }
 
-    /// A value other than the default; some flags have only one.
+    /// A value other than the default: the first one that the setting takes, if `examples` has none.
     private static func example(of setting: Setting) -> String? {
         if let example = examples[setting.key] { return example }
-        return setting.allowed == "true, false" ? (setting.defaultText == "true" ? "false" : "true") : nil
+        let candidates = setting.allowed.split(separator: ", ").map(String.init) + ["9", "9m", "https://a.example/b"]
+        return candidates.first { candidate in
+            guard candidate != setting.defaultText else { return false }
+            var environment = companions(of: setting.key)
+            environment[setting.environmentName] = candidate
+            return (try? GatewaySettings.catalog.load(environment: environment)).map { $0.values != Settings() }
+                ?? false
+        }
     }
 
     private static let examples = [

@@ -1,11 +1,11 @@
 import Foundation
+import GatewayKit
+import ObjectGateway
 import Signing
 import SluiceTesting
 import Testing
 import UploadCore
 import UploadModel
-
-@testable import ObjectGateway
 
 @Suite("Key pairs of the object endpoint are looked up once a second", .timeLimit(.minutes(10)))
 struct KeyPairCacheTests {

@@ -114,7 +114,7 @@ struct RequestLineTests {
         var trace = Response.Trace(route: optional(), uploadID: optional(), errorCode: optional())
         trace.mediaID = optional()
         trace.clientAddress = optional()
-        trace.dialect = Response.Trace.Dialect.allCases.randomElement(using: &random)
+        trace.dialect = [.tus, .management, Response.Trace.Dialect(text())].randomElement(using: &random)
         if Bool.random(using: &random) {
             let note = RequestNote()
             note.identify(key: optional(), subject: optional())
@@ -196,7 +196,7 @@ struct RequestLineTests {
 
     @Test("dialects of uploads are called as in their records")
     func names() {
-        let names = Response.Trace.Dialect.allCases.map(\.rawValue)
-        for name in ["tus", "http", "form", "s3", "oss", "cos", "vimeo"] { #expect(names.contains(name)) }
+        let dialects: [Response.Trace.Dialect] = [.tus, .http, .form, .s3, .oss, .cos]
+        #expect(dialects.map(\.name) == ["tus", "http", "form", "s3", "oss", "cos"])
     }
 }

@@ -4,88 +4,44 @@ internal import CoreMetrics
 internal import Foundation
 package import GatewayKit
 internal import HTTPWire
-internal import Logging
 internal import MetricsKit
 internal import ObjectGateway
 package import ObjectStore
-package import Pulls
+internal import Pulls
 package import RESTKit
 package import ServiceLifecycle
 internal import SettingsKit
 internal import Signing
 internal import UploadCore
 internal import UploadModel
-internal import VODKit
+package import VODKit
 
 /// ApsaraVideo VOD of Alibaba Cloud: its API for app servers, and the media that upload SDKs bring through the object
 /// endpoint.
-package struct AliyunVODModule: GatewayModule {
+package struct AliyunVODModule: VideoService {
     package let name = "ApsaraVideo VOD"
     package let routes: [Route]
     package let services: [any Service]
-    /// The API at the root of the listener.
-    package let api: any CloudAPI
+    package let ownership: (any ObjectOwnership)?
+    package let api: (any CloudAPI)?
     private let sender: CallbackClient?
 
-    /// - Parameters:
-    ///   - context: What every module receives.
-    ///   - media: The media.
-    ///   - starter: Starts pulls.
-    package init(_ context: GatewayContext, _ media: AliyunVODMedia, starter: PullStarter) {
+    package init(_ context: GatewayContext, _ tools: VideoTools) {
         let settings = context.settings
-        let logger = context.logger
-        let library = media.library
-        let place = library.place
-        let sender = settings.callbackClient(context.master, context.clock) { _ in }
-        self.sender = sender
+        let library = ApsaraLibrary(context)
+        ownership = library
+        sender = settings.callbackClient(context.master, context.clock) { _ in }
         let uploads = ApsaraUploads(
-            place: place,
+            place: library.place,
             library: library,
             uploads: context.services.uploads,
             issuer: context.issuer,
             clock: context.clock
         )
-        let pulls = ApsaraPulls(uploads: uploads, starter: starter)
-        let links = ApsaraLinks(
-            issuer: context.issuer,
-            objectURL: context.objectURL,
-            region: settings.object.region,
-            clock: context.clock
-        )
-        let reader = ApsaraUploadReader(place: place) { url in
-            guard let sender else { return .notAllowed }
-            return sender.problem(with: url)
-        }
-        let actions = ApsaraActions(
-            uploads: uploads,
-            pulls: pulls,
-            callbacks: library.events.callbacks,
-            reader: reader,
-            links: links
-        )
-        let broker = ApsaraBroker(context, place)
-        let service: any ApsaraService = broker ?? actions
-        api = ApsaraAPIHandler(
-            service: service,
-            authentication: ApsaraAuthentication(
-                issuer: context.issuer,
-                revoked: context.revoked,
-                pairs: context.keyPairCache()
-            ),
-            cors: context.cors,
-            calls: context.metrics.counters(
-                "sluice_aliyun_vod_calls_total",
-                "Calls of the API of ApsaraVideo VOD.",
-                by: "call",
-                "code"
-            ),
-            report: { call, message in
-                logger.warning(
-                    "a call of the API of ApsaraVideo VOD could not be served",
-                    metadata: ["call": "\(call)", "error": "\(message)"]
-                )
-            }
-        )
+        let pulls = ApsaraPulls(uploads: uploads, starter: tools.starter)
+        let broker = ApsaraBroker(context, library.place)
+        let service: any ApsaraService = broker ?? ApsaraActions(context, uploads, pulls, sender)
+        api = ApsaraAPIHandler(context, service)
         routes =
             AliyunAPI(
                 service: service,
@@ -95,11 +51,13 @@ package struct AliyunVODModule: GatewayModule {
                 maximumBytes: settings.limits.uploadBytes,
                 isDirect: broker != nil
             ).routes
+        // Also if nothing is posted, so that a dashboard finds them.
+        let attempts = BackgroundWork.attempts(context, of: name, as: "sluice_aliyun_vod_events_total")
         guard context.mismatch == nil else {
             services = []
             return
         }
-        let work = BackgroundWork(context, of: "ApsaraVideo VOD")
+        let work = BackgroundWork(context, of: name)
         var services: [any Service] = [
             // What a gateway left unfinished when it died: deletions, and content that is not recorded.
             work.loop(every: .seconds(20), isFreeing: true, library.finishRemovals, library.lookAtOpen),
@@ -109,48 +67,53 @@ package struct AliyunVODModule: GatewayModule {
                 context.state.addingTerms(to: ApsaraMedia.recordKind, as: ApsaraMedia.self)
             ),
         ]
-        if starter.pulls != nil {
+        if tools.starter.pulls != nil {
             services.append(work.loop(every: .seconds(2), wokenBy: pulls.bell, pulls.finishAll))
         }
-        let attempts = BackgroundWork.attempts(
-            context,
-            of: "ApsaraVideo VOD",
-            as: "sluice_aliyun_vod_events_total"
-        )
         if let sender {
-            let url = context.objectURL
-            let poster = ApsaraEventPoster(
-                callbacks: library.events.callbacks,
-                sender: sender,
-                objectURL: { bucket, key in
-                    url.configured.map { "\(ObjectURL.origin(of: $0, port: nil))/\(bucket)/\(key)" }
-                },
-                clock: context.clock
-            )
-            let delivery = EventDelivery(
-                context,
-                of: "ApsaraVideo VOD",
-                from: library.events.outbox,
-                counting: attempts,
-                failing: work.failing,
-                details: library.events.target,
-                post: poster.post
-            )
-            services.append(delivery.loop)
+            services.append(Self.delivery(context, library.events, sender, attempts, work.failing))
         }
         self.services = services
     }
 
     /// Aborts callbacks in progress.
     package func close() { sender?.close() }
+
+    private static func delivery(
+        _ context: GatewayContext,
+        _ events: ApsaraEvents,
+        _ sender: CallbackClient,
+        _ attempts: CounterTable,
+        _ failing: FailingRecords
+    ) -> BackgroundLoop {
+        let url = context.objectURL
+        let poster = ApsaraEventPoster(
+            callbacks: events.callbacks,
+            sender: sender,
+            objectURL: { bucket, key in
+                url.configured.map { "\(ObjectURL.origin(of: $0, port: nil))/\(bucket)/\(key)" }
+            },
+            clock: context.clock
+        )
+        return EventDelivery(
+            context,
+            of: "ApsaraVideo VOD",
+            from: events.outbox,
+            counting: attempts,
+            failing: failing,
+            details: events.target,
+            post: poster.post
+        ).loop
+    }
 }
 
-/// The media of ApsaraVideo VOD, for the object endpoint.
-package struct AliyunVODMedia: Sendable {
-    let library: ApsaraLibrary
+extension Response.Trace.Dialect {
+    static let aliyun = Self("aliyun")
+}
 
-    package init(_ context: GatewayContext) {
-        library = ApsaraLibrary(
+extension ApsaraLibrary {
+    fileprivate init(_ context: GatewayContext) {
+        self.init(
             place: ApsaraPlace(context.settings.aliyunVOD),
             records: context.state,
             objects: context.services.objects,
@@ -164,9 +127,53 @@ package struct AliyunVODMedia: Sendable {
             clock: context.clock
         )
     }
+}
 
-    /// Decides about objects of media, and learns when one was stored or removed.
-    package var ownership: any ObjectOwnership { library }
+extension ApsaraActions {
+    fileprivate init(
+        _ context: GatewayContext,
+        _ uploads: ApsaraUploads,
+        _ pulls: ApsaraPulls,
+        _ sender: CallbackClient?
+    ) {
+        self.init(
+            uploads: uploads,
+            pulls: pulls,
+            callbacks: uploads.library.events.callbacks,
+            reader: ApsaraUploadReader(place: uploads.place) { url in
+                guard let sender else { return .notAllowed }
+                return sender.problem(with: url)
+            },
+            links: ApsaraLinks(
+                issuer: context.issuer,
+                objectURL: context.objectURL,
+                region: context.settings.object.region,
+                clock: context.clock
+            )
+        )
+    }
+}
+
+extension ApsaraAPIHandler {
+    fileprivate init(_ context: GatewayContext, _ service: any ApsaraService) {
+        self.init(
+            service: service,
+            authentication: ApsaraAuthentication(
+                issuer: context.issuer,
+                revoked: context.revoked,
+                pairs: context.keyPairs,
+                nonces: context.nonces
+            ),
+            cors: context.cors,
+            calls: context.metrics.counters(
+                "sluice_aliyun_vod_calls_total",
+                "Calls of the API of ApsaraVideo VOD.",
+                by: "call",
+                "code"
+            ),
+            report: context.reportFailures(of: "a call of the API of ApsaraVideo VOD")
+        )
+    }
 }
 
 extension ApsaraBroker {

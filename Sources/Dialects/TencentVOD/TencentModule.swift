@@ -2,43 +2,36 @@ package import CloudCalls
 internal import Foundation
 package import GatewayKit
 internal import HTTPWire
-internal import Logging
 internal import MetricsKit
 package import ObjectGateway
-package import Pulls
+package import ObjectStore
+internal import Pulls
 package import RESTKit
 package import ServiceLifecycle
 internal import SettingsKit
 internal import Signing
 internal import UploadCore
 internal import UploadModel
-internal import VODKit
-package import Webhooks
+package import VODKit
+internal import Webhooks
 
 /// Tencent Cloud VOD: signatures for its upload SDKs, and in `relay` mode the calls of these SDKs.
-package struct TencentModule: GatewayModule {
+package struct TencentModule: VideoService {
     package let name = "Tencent VOD"
     package let routes: [Route]
     package let claims: [Claim]
     package let services: [any Service]
+    package let ownership: (any ObjectOwnership)?
+    /// The SDK for mini programs sends its requests for COS to this listener, with the host in a header.
+    package let objectClaims: [ObjectClaim]
     /// API 3.0; `nil` in `direct` mode.
     package let api: (any CloudAPI)?
     /// Forwards calls in `direct` mode; `nil` if none are served there.
     private let cloud: CloudForwarder?
 
-    /// - Parameters:
-    ///   - context: What every module receives.
-    ///   - media: The media.
-    ///   - objects: Serves requests for COS that a client sends to this listener; `nil` without object endpoint.
-    ///   - starter: Starts pulls.
-    ///   - signer: Signs the events that are posted.
-    package init(
-        _ context: GatewayContext,
-        _ media: VODOwnership,
-        objects: (any ObjectRequestHandler)?,
-        starter: PullStarter,
-        signer: HookSigner
-    ) {
+    package init(_ context: GatewayContext, _ tools: VideoTools) {
+        let media = VODOwnership(context)
+        ownership = media
         cloud = context.settings.tencentCloud
         routes =
             TencentAPI(
@@ -52,27 +45,25 @@ package struct TencentModule: GatewayModule {
             ).routes
         guard context.settings.tencentMode == .relay else {
             claims = cloud.map { Self.claims(DirectUGCHandler(context, $0)) } ?? []
-            services = []
-            api = nil
+            (objectClaims, services, api) = ([], [], nil)
             return
         }
+        objectClaims = Self.forwarded
         let (library, events) = (media.library, media.events)
         let uploads = VODUploads(context, library, events)
         let documents = VODDocuments(place: uploads.place, objectURL: context.objectURL)
         let calls = context.tencentCalls
-        let pulls = VODPulls(uploads: uploads, starter: starter)
+        let pulls = VODPulls(uploads: uploads, starter: tools.starter)
         let actions = VODActions(
             uploads: uploads,
             pulls: pulls,
             library: library,
             events: events,
             documents: documents,
-            isServed: objects != nil
+            isServed: context.objectListener != nil
         )
         api = VODAPIHandler(context, actions, calls)
-        claims =
-            Self.claims(UGCHandler(context, uploads, isServed: objects != nil, calls))
-            + (objects.map { Self.forwarded(to: $0) } ?? [])
+        claims = Self.claims(UGCHandler(context, uploads, calls))
         guard context.mismatch == nil else {
             services = []
             return
@@ -84,9 +75,9 @@ package struct TencentModule: GatewayModule {
             library.finishRemovals,
             uploads.removeExpired
         )
-        let delivery = EventDelivery(context, events, documents, signer, work.failing)
+        let delivery = EventDelivery(context, events, documents, tools.signer, work.failing)
         // Makes media of what was pulled.
-        let finishing = starter.pulls.map { _ in
+        let finishing = tools.starter.pulls.map { _ in
             work.loop(every: .seconds(2), wokenBy: pulls.bell, pulls.finishAll)
         }
         // A look of its own, which may not use what a full disk keeps for deletions.
@@ -138,22 +129,23 @@ package struct TencentModule: GatewayModule {
         ]
     }
 
-    /// Requests for COS through this listener: the SDK for mini programs sends them here, with the host in a header.
-    private static func forwarded(to objects: any ObjectRequestHandler) -> [Claim] {
+    private static var forwarded: [ObjectClaim] {
         let condition = Claim.Condition(text: "with Vod-Forward-Cos") { head in
             head.fields.contains("Vod-Forward-Cos")
         }
-        let respond: @Sendable (Request) async -> Response = { request in await objects.respond(to: request) }
-        let refuse: @Sendable (UploadError, Request) -> Response = { objects.refuse($0, $1) }
         let root = "/\(VODPlace.root)"
         let templates = [
             root, "\(root)/{application}", "\(root)/{application}/{file}", "\(root)/{application}/{file}/{name}",
         ]
         return [
-            Claim(["/"], dialect: .cos, when: condition, operations: [], refuse: refuse, respond: respond),
-            Claim(templates, dialect: .cos, when: condition, operations: [], refuse: refuse, respond: respond),
+            ObjectClaim(["/"], dialect: .cos, when: condition), ObjectClaim(templates, dialect: .cos, when: condition),
         ]
     }
+}
+
+extension Response.Trace.Dialect {
+    /// Calls of its SDKs for uploads and of its API.
+    static let tencent = Self("tencent")
 }
 
 extension GatewayContext {
@@ -187,16 +179,14 @@ extension VODUploads {
 }
 
 extension UGCHandler {
-    fileprivate init(_ context: GatewayContext, _ uploads: VODUploads, isServed: Bool, _ calls: CounterTable) {
-        let pairs = context.keyPairCache()
-        let logger = context.logger
+    fileprivate init(_ context: GatewayContext, _ uploads: VODUploads, _ calls: CounterTable) {
         self.init(
             uploads: uploads,
-            isServed: isServed,
+            isServed: context.objectListener != nil,
             signatures: VODSignatureCheck(
                 own: context.master.each.map { .relay(from: $0) },
                 place: uploads.place,
-                pairs: { secretID async throws(UploadError) in
+                pairs: { [pairs = context.keyPairs] secretID async throws(UploadError) in
                     try await pairs.pairs(secretID, .mint).map { pairs in
                         (key: pairs.key, secrets: pairs.credentials.map(\.secretAccessKey), noteUse: pairs.noteUse)
                     }
@@ -208,12 +198,7 @@ extension UGCHandler {
             objectURL: context.objectURL,
             cors: context.cors,
             calls: calls,
-            report: { call, message in
-                logger.warning(
-                    "a call of a Tencent VOD client could not be served",
-                    metadata: ["call": "\(call)", "error": "\(message)"]
-                )
-            },
+            report: context.reportFailures(of: "a call of a Tencent VOD client"),
             clock: context.clock
         )
     }
@@ -221,24 +206,17 @@ extension UGCHandler {
 
 extension VODAPIHandler {
     fileprivate init(_ context: GatewayContext, _ actions: VODActions, _ calls: CounterTable) {
-        let pairs = context.keyPairCache()
-        let logger = context.logger
         self.init(
             actions: actions,
             own: context.master.each.map { .relay(from: $0) },
-            pairs: { secretID, scope async throws(UploadError) in
+            pairs: { [pairs = context.keyPairs] secretID, scope async throws(UploadError) in
                 try await pairs.pairs(secretID, scope).map { pairs in
                     (key: pairs.key, secrets: pairs.credentials.map(\.secretAccessKey), noteUse: pairs.noteUse)
                 }
             },
-            nonces: UsedNonces(),
+            nonces: context.nonces,
             calls: calls,
-            report: { call, message in
-                logger.warning(
-                    "a call of the Tencent VOD API could not be served",
-                    metadata: ["call": "\(call)", "error": "\(message)"]
-                )
-            },
+            report: context.reportFailures(of: "a call of the Tencent VOD API"),
             clock: context.clock
         )
     }

@@ -1,4 +1,4 @@
-internal import CloudCalls
+package import CloudCalls
 internal import Foundation
 package import HTTPWire
 package import ObjectGrants
@@ -21,7 +21,7 @@ package struct TokenServiceHandler: Sendable {
     private let minter: MinterLookup
     private let identities: (any WebIdentityVerifier)?
     private let onMint: @Sendable () -> Void
-    private let nonces = UsedNonces()
+    private let nonces: UsedNonces
     private let skew: Int64
 
     /// - Parameters:
@@ -30,6 +30,7 @@ package struct TokenServiceHandler: Sendable {
     ///   - minter: Looks up callers who may mint.
     ///   - skew: Seconds by which a caller's clock may differ, if that is less than the vendor's limit.
     ///   - identities: Verifies identity tokens, whose users need no signature; `nil` accepts none.
+    ///   - nonces: Those of all calls that have a time.
     ///   - onMint: Called for each minted session.
     package init(
         issuer: CredentialIssuer,
@@ -37,6 +38,7 @@ package struct TokenServiceHandler: Sendable {
         minter: @escaping MinterLookup,
         skew: Int64 = .max,
         identities: (any WebIdentityVerifier)? = nil,
+        nonces: UsedNonces = UsedNonces(),
         onMint: @escaping @Sendable () -> Void
     ) {
         self.issuer = issuer
@@ -44,6 +46,7 @@ package struct TokenServiceHandler: Sendable {
         self.minter = minter
         self.skew = skew
         self.identities = identities
+        self.nonces = nonces
         self.onMint = onMint
     }
 
@@ -89,7 +92,7 @@ package struct TokenServiceHandler: Sendable {
             case .tencent: Self.response(failure, call, in: TencentTokenDialect())
             case .aws, nil: Self.response(failure, call, in: AWSTokenDialect())
             }
-        if case .tooManyRequests(let refusal) = error.code { response.fields["Retry-After"] = refusal.retryAfter }
+        response.fields["Retry-After"] = error.retryAfter
         Self.finish(&response)
         return response
     }
@@ -219,7 +222,8 @@ package struct TokenServiceHandler: Sendable {
         within shares: UsedNonces.Shares,
         at now: Date
     ) throws(TokenFailure) {
-        switch nonces.use(nonce.text, of: accessKeyID, within: shares, until: nonce.expiry, at: now.unixSeconds) {
+        let end = nonce.expiry
+        switch nonces.use(nonce.text, of: accessKeyID, for: "sts", within: shares, until: end, at: now.unixSeconds) {
         case .new: break
         case .used: throw .refused(nonce.refusal)
         case .full: throw .unavailable(status: 503, "There are too many calls; try again in some minutes.")

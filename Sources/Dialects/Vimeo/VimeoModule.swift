@@ -2,20 +2,19 @@ internal import CoreMetrics
 internal import Foundation
 package import GatewayKit
 internal import HTTPWire
-internal import Logging
 internal import MetricsKit
 internal import ObjectGateway
-package import Pulls
+internal import Pulls
 package import RESTKit
 package import ServiceLifecycle
 internal import SettingsKit
 internal import Tus
 internal import UploadCore
 internal import UploadModel
-internal import VODKit
+package import VODKit
 
 /// Vimeo's API, and the links to which its clients send bytes.
-package struct VimeoModule: GatewayModule {
+package struct VimeoModule: VideoService {
     package let name = "Vimeo"
     package let routes: [Route]
     package let claims: [Claim]
@@ -23,88 +22,19 @@ package struct VimeoModule: GatewayModule {
 
     /// Below it are the links for PUT, whose clients state lengths in their own way: iOS's `Content-Length: 3000000.0`,
     /// and the probe of vimeo.php 1.3.0 (protocol notes §5.3, §5.4).
-    package static let contentPath = "/vimeo/"
+    package let lenientPaths = ["/vimeo/"]
 
-    /// - Parameters:
-    ///   - context: What every module receives.
-    ///   - starter: Starts pulls.
-    ///   - isShared: Whether other processes have the same state.
-    package init(_ context: GatewayContext, starter: PullStarter, isShared: Bool) {
-        let settings = context.settings.vimeo
-        let logger = context.logger
-        let library = VimeoLibrary(
-            records: context.state,
-            uploads: context.services.uploads,
-            clock: context.clock,
-            lifetime: Double(settings.uploadLifetime.components.seconds),
-            quota: context.services.quota,
-            storage: context.storage,
-            pulls: starter.pulls
-        )
-        let uploads = VimeoUploads(library: library, starter: starter)
-        // Vimeo's links only bring bytes; the URL of an upload also ends it, and tells of it.
-        let locator = UploadLocator(master: context.master, limitedTo: "vimeo")
-        let links = VimeoLinks(master: context.master, locator: locator)
+    package init(_ context: GatewayContext, _ tools: VideoTools) {
+        let videos = VimeoVideoCalls(context, tools.starter)
+        let work = BackgroundWork(context, of: name)
+        let direct = VimeoDirect(context, videos, work)
         let tokens = VimeoTokens(
             master: context.master,
             records: context.state,
             revoked: context.revoked,
             clock: context.clock
         )
-        let report: @Sendable (_ call: String, _ message: String) -> Void = { call, message in
-            logger.warning(
-                "a call of Vimeo's API could not be served",
-                metadata: ["call": "\(call)", "error": "\(message)"]
-            )
-        }
-        let videos = VimeoVideoCalls(
-            library: library,
-            uploads: uploads,
-            links: links,
-            media: MediaLinks(master: context.master),
-            publicURL: context.publicURL,
-            bodyLimit: context.bodyLimit
-        )
-        let work = BackgroundWork(context, of: "Vimeo")
-        let direct = VimeoDirect(context, videos, work, isShared: isShared, report)
-        let handler = VimeoAPIHandler(
-            tokens: tokens,
-            authenticator: context.authenticator,
-            rates: VimeoRates(perMinute: settings.callsPerMinute),
-            // One user has a tenth of them.
-            revocations: VimeoRates(perMinute: 10 * settings.callsPerMinute),
-            videos: videos,
-            service: direct?.broker ?? videos,
-            isDirect: direct != nil,
-            cors: context.cors,
-            bodyLimit: context.bodyLimit,
-            calls: context.metrics.counters("sluice_vimeo_calls_total", "Calls of Vimeo's API.", by: "call", "code"),
-            report: report,
-            clock: context.clock
-        )
-        let urls = context.urls
-        var tusSettings = context.tusSettings
-        // The real service forgets what was deleted.
-        tusSettings.goneIsNotFound = true
-        let bytes = VimeoLinkHandler(
-            library: library,
-            uploads: uploads,
-            links: links,
-            tus: TusHandler(
-                service: context.services.uploads,
-                locator: locator,
-                grants: { _ throws(UploadError) in
-                    throw UploadError(.forbidden(scope: nil), "Uploads are created by POST /me/videos.")
-                },
-                admits: { id throws(UploadError) in try await urls.check(id) },
-                settings: tusSettings,
-                baseURL: { context.publicURL.base(for: $0) + "/vimeo/files" }
-            ),
-            urls: urls,
-            cors: context.cors,
-            arrived: { direct?.transfers.arrived($0) },
-            report: report
-        )
+        let handler = VimeoAPIHandler(context, tokens, videos, direct?.broker)
         routes =
             VimeoTokensAPI(
                 handler: handler,
@@ -114,6 +44,18 @@ package struct VimeoModule: GatewayModule {
                 bodyLimit: context.bodyLimit,
                 isDirect: direct != nil
             ).routes
+        claims = Self.claims(handler) + [Self.claim(VimeoLinkHandler(context, videos, direct?.transfers))]
+        let cleaning = work.loop(every: .seconds(600), isFreeing: true, videos.library.lookAtOpen)
+        // Apart, because it may not use what a full disk keeps for deletions.
+        let listing = work.loop(
+            every: context.settings.uploads.sweepEvery,
+            context.state.addingTerms(to: VimeoVideo.recordKind, as: VimeoVideo.self)
+        )
+        services = context.mismatch == nil ? [cleaning, listing] + (direct?.services ?? []) : []
+    }
+
+    /// The calls of the API.
+    private static func claims(_ handler: VimeoAPIHandler) -> [Claim] {
         func api(_ templates: String...) -> Claim {
             let root = templates[0].split(separator: "/")[0]
             let operations = VimeoAPIHandler.operations.filter { $0.template.split(separator: "/")[0] == root }
@@ -121,30 +63,116 @@ package struct VimeoModule: GatewayModule {
                 await handler.respond(to: $0)
             }
         }
-        let cleaning = work.loop(every: .seconds(600), isFreeing: true, library.lookAtOpen)
-        // Apart, because it may not use what a full disk keeps for deletions.
-        let listing = work.loop(
-            every: context.settings.uploads.sweepEvery,
-            context.state.addingTerms(to: VimeoVideo.recordKind, as: VimeoVideo.self)
-        )
-        services = context.mismatch == nil ? [cleaning, listing] + (direct?.services ?? []) : []
-        claims = [
+        return [
             api("/me", "/me/{collection}", "/me/{collection}/"),
             api("/users", "/users/{user}", "/users/{user}/{collection}", "/users/{user}/uploads/{ticket}"),
             api("/videos", "/videos/{video}", "/videos/{video}/{collection}", "/videos/{video}/{collection}/{item}"),
             api("/oauth", "/oauth/{call}", "/oauth/authorize/client"),
             api("/tokens"),
-            Claim(
-                ["/vimeo", "/vimeo/{kind}", "/vimeo/{kind}/{link}"],
-                dialect: .vimeo,
-                operations: [
-                    (.head, "/vimeo/files/{upload}"), (.patch, "/vimeo/files/{upload}"),
-                    (.put, "/vimeo/videos/{link}"), (.post, "/vimeo/videos/{link}"),
-                    (.put, "/vimeo/pictures/{link}"), (.put, "/vimeo/texttracks/{link}"),
-                ],
-                refuse: { bytes.refuse($0, $1) }
-            ) { await bytes.respond(to: $0) },
         ]
+    }
+
+    /// The links.
+    private static func claim(_ bytes: VimeoLinkHandler) -> Claim {
+        Claim(
+            ["/vimeo", "/vimeo/{kind}", "/vimeo/{kind}/{link}"],
+            dialect: .vimeo,
+            operations: [
+                (.head, "/vimeo/files/{upload}"), (.patch, "/vimeo/files/{upload}"),
+                (.put, "/vimeo/videos/{link}"), (.post, "/vimeo/videos/{link}"),
+                (.put, "/vimeo/pictures/{link}"), (.put, "/vimeo/texttracks/{link}"),
+            ],
+            refuse: { bytes.refuse($0, $1) }
+        ) { await bytes.respond(to: $0) }
+    }
+}
+
+extension Response.Trace.Dialect {
+    static let vimeo = Self("vimeo")
+}
+
+extension GatewayContext {
+    fileprivate var reportVimeoFailures: @Sendable (_ call: String, _ message: String) -> Void {
+        reportFailures(of: "a call of Vimeo's API")
+    }
+
+    /// Vimeo's links only bring bytes; the URL of an upload also ends it, and tells of it.
+    fileprivate var vimeoLocator: UploadLocator { UploadLocator(master: master, limitedTo: "vimeo") }
+}
+
+extension VimeoVideoCalls {
+    fileprivate init(_ context: GatewayContext, _ starter: PullStarter) {
+        let library = VimeoLibrary(
+            records: context.state,
+            uploads: context.services.uploads,
+            clock: context.clock,
+            lifetime: Double(context.settings.vimeo.uploadLifetime.components.seconds),
+            quota: context.services.quota,
+            storage: context.storage,
+            pulls: starter.pulls
+        )
+        self.init(
+            library: library,
+            uploads: VimeoUploads(library: library, starter: starter),
+            links: VimeoLinks(master: context.master, locator: context.vimeoLocator),
+            media: MediaLinks(master: context.master),
+            publicURL: context.publicURL,
+            bodyLimit: context.bodyLimit
+        )
+    }
+}
+
+extension VimeoAPIHandler {
+    fileprivate init(
+        _ context: GatewayContext,
+        _ tokens: VimeoTokens,
+        _ videos: VimeoVideoCalls,
+        _ broker: VimeoBroker?
+    ) {
+        let rate = context.settings.vimeo.callsPerMinute
+        self.init(
+            tokens: tokens,
+            authenticator: context.authenticator,
+            rates: VimeoRates(perMinute: rate),
+            // One user has a tenth of them.
+            revocations: VimeoRates(perMinute: 10 * rate),
+            videos: videos,
+            service: broker ?? videos,
+            isDirect: broker != nil,
+            cors: context.cors,
+            bodyLimit: context.bodyLimit,
+            calls: context.metrics.counters("sluice_vimeo_calls_total", "Calls of Vimeo's API.", by: "call", "code"),
+            report: context.reportVimeoFailures,
+            clock: context.clock
+        )
+    }
+}
+
+extension VimeoLinkHandler {
+    fileprivate init(_ context: GatewayContext, _ videos: VimeoVideoCalls, _ transfers: VimeoTransfers?) {
+        let urls = context.urls
+        var tusSettings = context.tusSettings
+        // The real service forgets what was deleted.
+        tusSettings.goneIsNotFound = true
+        self.init(
+            library: videos.library,
+            uploads: videos.uploads,
+            links: videos.links,
+            tus: TusHandler(
+                service: context.services.uploads,
+                locator: context.vimeoLocator,
+                grants: { _ throws(UploadError) in
+                    throw UploadError(.forbidden(scope: nil), "Uploads are created by POST /me/videos.")
+                },
+                admits: { id throws(UploadError) in try await urls.check(id) },
+                settings: tusSettings,
+                baseURL: { context.publicURL.base(for: $0) + "/vimeo/files" }
+            ),
+            urls: urls,
+            cors: context.cors,
+            arrived: { transfers?.arrived($0) },
+            report: context.reportVimeoFailures
+        )
     }
 }
 
@@ -158,9 +186,7 @@ private struct VimeoDirect {
     init?(
         _ context: GatewayContext,
         _ local: VimeoVideoCalls,
-        _ work: BackgroundWork,
-        isShared: Bool,
-        _ report: @escaping @Sendable (_ call: String, _ message: String) -> Void
+        _ work: BackgroundWork
     ) {
         // In both modes, so that a dashboard finds it.
         let counters = context.metrics.counters(
@@ -170,6 +196,7 @@ private struct VimeoDirect {
         )
         let settings = context.settings.vimeo
         guard settings.mode == .direct, let token = settings.accessToken else { return nil }
+        let report = context.reportVimeoFailures
         let cloud = VimeoForwarder(context, token: token, origin: settings.endpoint ?? "https://api.vimeo.com")
         let upstream = VimeoUpstream(cloud: cloud, clock: context.clock, report: report)
         let videos = VimeoCloudVideos(
@@ -182,7 +209,7 @@ private struct VimeoDirect {
             videos: videos,
             storage: context.storage,
             upstream: upstream,
-            isShared: isShared,
+            isShared: context.isShared,
             failing: work.failing,
             count: { counters[$0.rawValue].increment() },
             report: report

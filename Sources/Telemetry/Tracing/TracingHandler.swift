@@ -48,7 +48,7 @@ extension RequestSummary {
             FinishedSpan.Attribute("sluice.request.id", id),
         ]
         if let route = trace.route { attributes.append(FinishedSpan.Attribute("http.route", route)) }
-        if let dialect = trace.dialect { attributes.append(FinishedSpan.Attribute("sluice.dialect", dialect.rawValue)) }
+        if let dialect = trace.dialect { attributes.append(FinishedSpan.Attribute("sluice.dialect", dialect.name)) }
         if let upload = trace.uploadID ?? trace.scope?.uploadID {
             attributes.append(FinishedSpan.Attribute("sluice.upload.id", upload))
         }

@@ -34,6 +34,9 @@ package struct RateRefusal: Sendable, Equatable {
 }
 
 extension UploadError {
+    /// `Retry-After` for a client that exceeds a rate; `nil` for other errors.
+    package var retryAfter: String? { if case .tooManyRequests(let refusal) = code { refusal.retryAfter } else { nil } }
+
     /// A client that sends more requests than its rate allows.
     ///
     /// - Parameters:

@@ -1,4 +1,5 @@
 import Synchronization
+import UploadModel
 
 @testable import ObjectStore
 

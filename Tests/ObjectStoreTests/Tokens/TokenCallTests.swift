@@ -224,6 +224,16 @@ struct TokenCallTests {
         #expect(nonces.use("b", of: "k", until: 1300, at: 1201) == .new)
     }
 
+    @Test("services share the places, but not the nonces")
+    func services() {
+        let nonces = UsedNonces(capacity: 2)
+        for service in ["sts", "vod"] {
+            #expect(nonces.use("a", of: "k", for: service, until: 1100, at: 1000) == .new)
+            #expect(nonces.use("a", of: "k", for: service, until: 1100, at: 1000) == .used)
+        }
+        #expect(nonces.use("a", of: "k", for: "other", until: 1100, at: 1000) == .full)
+    }
+
     @Test("one does not take the places of others, with however many access key ids")
     func shares() {
         let nonces = UsedNonces(capacity: 5)

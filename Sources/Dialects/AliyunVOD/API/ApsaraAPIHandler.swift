@@ -56,7 +56,7 @@ struct ApsaraAPIHandler: CloudAPI {
             }
             code = failure.code
             response = AliyunCalls.response(failure, to: call)
-            if let wait = error.retryAfter { response.fields["Retry-After"] = wait }
+            response.fields["Retry-After"] = error.retryAfter
         }
         // The second half of a code has many values.
         calls[name, String(code.prefix { $0 != "." })].increment()
@@ -72,7 +72,7 @@ struct ApsaraAPIHandler: CloudAPI {
         let failure =
             AliyunCallFailure(refusal: error) ?? .unavailable(503, "The server cannot do this now; try again.")
         var response = AliyunCalls.response(failure, to: call)
-        if case .tooManyRequests(let refusal) = error.code { response.fields["Retry-After"] = refusal.retryAfter }
+        response.fields["Retry-After"] = error.retryAfter
         response.fields["Cache-Control"] = "no-store"
         response.trace.dialect = .aliyun
         response.trace.errorCode = failure.code

@@ -1,5 +1,6 @@
 internal import CloudCalls
 internal import Foundation
+internal import GatewayKit
 internal import ObjectGateway
 internal import ObjectGrants
 internal import Signing
@@ -129,14 +130,15 @@ struct ApsaraAuthentication: Sendable {
     let issuer: CredentialIssuer
     let revoked: RevocationList
     let pairs: KeyPairCache
-    private let nonces = UsedNonces()
-    /// Those of calls without a time, which are kept as long as a session.
+    let nonces: UsedNonces
+    /// Those of calls without a time: kept as long as a session, so they would fill the memory of the others.
     private let timelessNonces = UsedNonces()
 
-    init(issuer: CredentialIssuer, revoked: RevocationList, pairs: KeyPairCache) {
+    init(issuer: CredentialIssuer, revoked: RevocationList, pairs: KeyPairCache, nonces: UsedNonces) {
         self.issuer = issuer
         self.revoked = revoked
         self.pairs = pairs
+        self.nonces = nonces
     }
 
     /// - Parameters:
@@ -170,7 +172,7 @@ struct ApsaraAuthentication: Sendable {
         let shares = caller.nonceShares(claim.accessKeyID, isTimeless: isTimeless)
         let end = claim.nonce.expiry ?? caller.sessionEnd?.unixSeconds ?? call.time.unixSeconds
         let now = call.time.unixSeconds
-        switch used.use(claim.nonce.text, of: claim.accessKeyID, within: shares, until: end, at: now) {
+        switch used.use(claim.nonce.text, of: claim.accessKeyID, for: "vod", within: shares, until: end, at: now) {
         case .new: return caller
         case .used: throw ApsaraError.refused(.usedNonce)
         case .full: throw ApsaraError.refused(.tooManyNonces)

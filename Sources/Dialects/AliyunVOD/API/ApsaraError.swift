@@ -20,10 +20,7 @@ enum ApsaraError: Error, Sendable {
     }
 
     /// `Retry-After`; `nil` without one.
-    var retryAfter: String? {
-        guard case .core(let error) = self, case .tooManyRequests(let refusal) = error.code else { return nil }
-        return refusal.retryAfter
-    }
+    var retryAfter: String? { if case .core(let error) = self { error.retryAfter } else { nil } }
 
     /// For the log, and for whoever asks for a job.
     var message: String {

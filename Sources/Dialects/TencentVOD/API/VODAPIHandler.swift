@@ -27,6 +27,8 @@ struct VODAPIHandler: CloudAPI {
     let report: @Sendable (_ call: String, _ message: String) -> Void
     let clock: any WallClock
 
+    var answersOthers: Bool { true }
+
     func isMeant(by call: CloudCall) -> Bool {
         TencentCalls.isSignedInHeader(call.head) || call.parameter("SecretId") != nil
             || call.parameter("Version") == Self.version
@@ -58,7 +60,7 @@ struct VODAPIHandler: CloudAPI {
         let failure =
             error.callFailure ?? TencentCallFailure("InternalError", "The server cannot do this now; try again.")
         var response = TencentCalls.response(failure, requestID: call.id)
-        if let wait = error.retryAfter { response.fields["Retry-After"] = wait }
+        response.fields["Retry-After"] = error.retryAfter
         response.fields["Cache-Control"] = "no-store"
         response.trace.dialect = .tencent
         response.trace.errorCode = failure.code
@@ -134,7 +136,14 @@ struct VODAPIHandler: CloudAPI {
         if let nonce = claim.nonce {
             let shares = caller.key.map { $0.actsForAll ? .all : UsedNonces.Shares.key($0.id) } ?? .all
             let now = call.time.unixSeconds
-            switch nonces.use(nonce.text, of: claim.secretID, within: shares, until: nonce.expiry, at: now) {
+            switch nonces.use(
+                nonce.text,
+                of: claim.secretID,
+                for: Self.service,
+                within: shares,
+                until: nonce.expiry,
+                at: now
+            ) {
             case .new: break
             case .used: throw VODError.call(.usedNonce)
             case .full: throw VODError.call(.tooManyNonces)

@@ -1,20 +1,20 @@
 internal import Bytes
-package import GatewayKit
-package import ObjectStore
+internal import GatewayKit
+internal import ObjectStore
 internal import UploadCore
-package import UploadModel
+internal import UploadModel
 internal import VODKit
 
 /// The media of Tencent VOD, for the object endpoint.
 ///
 /// It knows the media types of files that the upload SDKs send: many of them send none, or one for any file. It learns when
 /// an object of media is replaced by those who may write to the bucket.
-package struct VODOwnership: ObjectOwnership {
+struct VODOwnership: ObjectOwnership {
     private let place: VODPlace
     let library: VODLibrary
     let events: VODEvents
 
-    package init(_ context: GatewayContext) {
+    init(_ context: GatewayContext) {
         place = VODPlace(context.settings)
         library = VODLibrary(records: context.state, objects: context.services.objects, clock: context.clock)
         events = VODEvents(mode: context.settings.vodEvents, library: library)
@@ -27,7 +27,7 @@ package struct VODOwnership: ObjectOwnership {
     }
 
     /// The type is that of the extension that was announced.
-    package func admit(_ name: ObjectName) async throws(UploadError) -> ObjectAdmission? {
+    func admit(_ name: ObjectName) async throws(UploadError) -> ObjectAdmission? {
         guard name.bucket == place.bucketName, name.key.hasPrefix(VODPlace.root + "/"),
             let last = name.key.split(separator: "/").last, let dot = last.lastIndex(of: ".")
         else { return nil }
@@ -36,7 +36,7 @@ package struct VODOwnership: ObjectOwnership {
     }
 
     /// A call commits what a session brings; what replaces it afterwards changes the record of the media.
-    package func stored(_ name: ObjectName) async {
+    func stored(_ name: ObjectName) async {
         guard name.bucket == place.bucketName, let (application, fileID) = VODPlace.media(of: name.key) else { return }
         // On a failure, the next look at the media finds it.
         guard let found = try? await library.media(fileID, of: application) else { return }

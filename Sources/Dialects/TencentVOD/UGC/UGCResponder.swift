@@ -51,7 +51,7 @@ extension UGCResponder {
 
     private func response(to error: VODError) -> Response {
         var response = error.refusal.map(UGCDocuments.failure) ?? UGCDocuments.unavailable()
-        if let wait = error.retryAfter { response.fields["Retry-After"] = wait }
+        response.fields["Retry-After"] = error.retryAfter
         response.trace.errorCode = error.refusal.map { String($0.code.rawValue) } ?? "503"
         return response
     }
