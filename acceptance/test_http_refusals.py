@@ -210,3 +210,56 @@ def test_the_object_endpoint_tells_late_clients_so(endpoint):
         answer = wire.reply()
         assert (answer.status, answer["content-type"]) == (400, "application/xml")
         assert xml.etree.ElementTree.fromstring(answer.body).findtext("Code") == "RequestTimeout"
+
+
+# Combining marks: comparing texts takes time by the square of a run of them
+
+# Not in their canonical order, as a comparison puts them; and as many as are allowed.
+MARKS = "\u0301\u0323" * 15_000
+FEW = "\u0301\u0323" * 32
+FORM = "Content-Type: application/x-www-form-urlencoded\r\n"
+# The first line, fields and content, with a place for the marks.
+MARKED = {
+    "an action in a form": ("POST / HTTP/1.1", FORM, "Version=2011-06-15&Action=A{marks}"),
+    "an escaped action in a form": ("POST / HTTP/1.1", FORM, "Version=2011-06-15&Action=A{escaped}"),
+    "the name of a parameter": ("POST / HTTP/1.1", FORM, "Version=2011-06-15&Action=A&A{marks}=1"),
+    "a secret id in a form": ("POST / HTTP/1.1", FORM, "Action=A&SecretId={marks}"),
+    "an action in a field": ("POST / HTTP/1.1", "X-TC-Action: A{marks}\r\n", ""),
+    "a media type": ("POST /files HTTP/1.1", "Content-Type: a{marks}/b\r\nTus-Resumable: 1.0.0\r\n", ""),
+    "a credential": ("GET /a HTTP/1.1", "Authorization: A{marks}\r\n", ""),
+    "a method": ("POST /files/a HTTP/1.1", "X-HTTP-Method-Override: A{marks}\r\nTus-Resumable: 1.0.0\r\n", ""),
+    "a path": ("GET /{escaped} HTTP/1.1", "", ""),
+}
+WITH_A_KEY = {
+    "a query": ("GET /v1/uploads?subject={escaped} HTTP/1.1", "{key}", ""),
+    "a member of JSON": (f"POST {SIGNATURES} HTTP/1.1", "{key}", '{{"{marks}":1}}'),
+    "an escaped text of JSON": (f"POST {SIGNATURES} HTTP/1.1", "{key}", '{{"procedure":"{json}"}}'),
+}
+
+
+def marked(row, key, marks):
+    values = {
+        "marks": marks,
+        "escaped": urllib.parse.quote(marks[:2000]),
+        "json": "".join(f"\\u{ord(mark):04x}" for mark in marks[:5000]),
+        "key": f"{key[0]}: {key[1]}\r\nContent-Type: application/json\r\n",
+    }
+    line, fields, content = (text.format(**values).encode() for text in row)
+    return line + b"\r\nHost: a\r\nContent-Length: %d\r\n" % len(content) + fields + b"\r\n" + content
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [("gateway", name) for name in MARKED | WITH_A_KEY] + [("object endpoint", name) for name in MARKED],
+)
+def test_many_combining_marks_in_a_row_are_refused(server, endpoint, key, where, name):
+    address = server.address if where == "gateway" else endpoint
+    row = (MARKED | WITH_A_KEY)[name]
+    with Wire(address) as wire:
+        wire.send(marked(row, key, MARKS))
+        answer = wire.reply()
+        assert b"combining marks" in answer.body, answer
+    with Wire(address) as wire:
+        wire.send(marked(row, key, FEW))
+        answer = wire.reply()
+        assert answer.status < 500 and b"combining marks" not in answer.body, answer

@@ -65,7 +65,7 @@ package enum JSONNames {
     /// Decodes a quoted string.
     private static func text(_ quoted: ArraySlice<UInt8>) -> String? {
         guard quoted.contains(UInt8(ascii: "\\")) else {
-            return String(decoding: quoted.dropFirst().dropLast(), as: UTF8.self)
+            return String(clientText: quoted.dropFirst().dropLast())
         }
         guard case .string(let text)? = JSONValue(json: Array(quoted)) else { return nil }
         return text

@@ -85,7 +85,7 @@ struct JSONReader {
             switch bytes[index] {
             case UInt8(ascii: "\""):
                 defer { index += 1 }
-                return String(decoding: bytes[start..<index], as: UTF8.self)
+                return String(clientText: bytes[start..<index])
             case UInt8(ascii: "\\"): return escaped(from: start)
             case 0..<0x20: return nil
             default: index += 1
@@ -101,7 +101,7 @@ struct JSONReader {
             let byte = bytes[index]
             index += 1
             switch byte {
-            case UInt8(ascii: "\""): return String(decoding: text, as: UTF8.self)
+            case UInt8(ascii: "\""): return String(clientText: text)
             case 0..<0x20: return nil
             case UInt8(ascii: "\\"):
                 guard let scalar = escape() else { return nil }

@@ -132,8 +132,8 @@ package struct CloudCall: Sendable {
     }
 
     private static func form(_ content: [UInt8]) throws(Problem) -> [SigningField] {
-        guard let text = String(validating: content, as: UTF8.self) else {
-            throw Problem(text: "The form must be encoded like a query.")
+        guard let text = String(clientText: content) else {
+            throw Problem(text: "The form must be encoded like a query, and be \(ClientText.requirement).")
         }
         do throws(QueryItems.Failure) {
             return try QueryItems(text).items.map { SigningField($0.name, $0.value) }

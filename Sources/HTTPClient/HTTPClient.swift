@@ -192,6 +192,7 @@ package final class HTTPClient: Sendable {
         case .connection: "disconnected"
         case .contentFailed: "content_failed"
         case .malformed: "malformed"
+        case .padded: "padded"
         case .timedOut: "timed_out"
         case .tooLarge: "too_large"
         case .cancelled: "cancelled"

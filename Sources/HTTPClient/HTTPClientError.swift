@@ -18,6 +18,8 @@ package enum HTTPClientError: Error, Equatable, Sendable {
     case contentFailed
     /// The response is not valid HTTP.
     case malformed
+    /// The response has far more framing, such as extensions of chunks, than content.
+    case padded
     case timedOut
     /// The content of the response exceeds the limit.
     case tooLarge(limit: Int)
@@ -40,6 +42,7 @@ extension HTTPClientError: CustomStringConvertible {
         case .proxy(let status): "the proxy refused the connection to the host with status \(status)"
         case .contentFailed: "the content of the request ended before its length"
         case .malformed: "the response is not valid HTTP"
+        case .padded: "the response is mostly framing, and hardly content"
         case .timedOut: "the response did not arrive in time"
         case .tooLarge(let limit): "the response has more than \(limit) bytes"
         case .tooManyRedirects(let limit): "there were more than \(limit) redirects"
@@ -55,7 +58,7 @@ extension HTTPClientError: CustomStringConvertible {
         switch self {
         case .timedOut: .timedOut
         case .tooLarge(let limit): .tooLarge(limit: Int64(limit))
-        case .malformed: .malformed(message)
+        case .malformed, .padded: .malformed(message)
         case .stopped: .shuttingDown
         case .cancelled: .interrupted
         case .badRequest, .refusedAddress, .unreachable, .tls, .connection, .proxy, .contentFailed, .tooManyRedirects:

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import CCurl
 internal import Glibc
 internal import HTTPWire
@@ -50,8 +51,8 @@ final class RequestAttempt {
     private static let maximumDiscarded = 64 << 10
     /// Maximum bytes of a response in chunks that are read for each byte of content, after the first ``freeBytes``.
     ///
-    /// libcurl skips extensions of chunks, however long they are. A chunk of one byte in a TLS record of its own is about 40 bytes.
-    private static let maximumBytesPerContent: Int64 = 64
+    /// libcurl skips extensions of chunks, however long they are. A chunk of one byte in TLS records of its own is about 100 bytes.
+    private static let maximumBytesPerContent: Int64 = 256
     private static let freeBytes: Int64 = 1 << 20
 
     /// `nil` if libcurl has no memory or rejects an option.
@@ -140,6 +141,7 @@ final class RequestAttempt {
             CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CRL_BADFILE:
             .tls
         // The scheme was checked before, so this is a response without a status line, as in HTTP/0.9.
+        case CURLE_ABORTED_BY_CALLBACK: .padded
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP2, CURLE_HTTP_RETURNED_ERROR,
             CURLE_WRITE_ERROR:
             .malformed
@@ -186,6 +188,8 @@ final class RequestAttempt {
                 guard let context else { return close(socket) }
                 return Unmanaged<OpenSockets>.fromOpaque(context).takeUnretainedValue().close(socket)
             },
+            // Only connections of the attempt's own are measured.
+            request.request.keepsConnection ? CURLE_OK : setProgress(context),
             ccurl_set_pointer(handle, CURLOPT_PREREQDATA, context),
             ccurl_set_before_request(handle) { context, _, _, remote, local in
                 guard let context else { return ccurl_request_goes }
@@ -197,6 +201,18 @@ final class RequestAttempt {
             },
         ]
         return results.allSatisfy { $0 == CURLE_OK }
+    }
+
+    private func setProgress(_ context: UnsafeMutableRawPointer) -> CURLcode {
+        let results = [
+            ccurl_set_pointer(handle, CURLOPT_XFERINFODATA, context),
+            ccurl_set_long(handle, CURLOPT_NOPROGRESS, 0),
+            ccurl_set_progress(handle) { context, _, _, _, _ in
+                guard let context else { return 0 }
+                return Unmanaged<RequestAttempt>.fromOpaque(context).takeUnretainedValue().isMostlyContent ? 0 : 1
+            },
+        ]
+        return results.first { $0 != CURLE_OK } ?? CURLE_OK
     }
 
     private static func with(
@@ -275,7 +291,9 @@ final class RequestAttempt {
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")),
             let name = FieldName(String(decoding: text[..<colon], as: UTF8.self))
         else { return true }
-        fields.append(name, String(decoding: text[(colon + 1)...], as: UTF8.self).trimmingWhitespace())
+        let value = String(decoding: text[(colon + 1)...], as: UTF8.self)
+        guard ClientText.isAllowed(value) else { return false }
+        fields.append(name, value.trimmingWhitespace())
         return true
     }
 
@@ -299,21 +317,20 @@ final class RequestAttempt {
     private func takeContent(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
         if location != nil || !isHeadComplete {
             discarded += bytes.count
+            contentBytes += Int64(bytes.count)
             return discarded <= Self.maximumDiscarded ? bytes.count : 0
         }
         switch transfer.received(bytes) {
         case .taken:
             contentBytes += Int64(bytes.count)
-            return isMostlyContent ? bytes.count : 0
+            return bytes.count
         case .full: return ccurl_pause
         case .unwanted: return 0
         }
     }
     /// Whether what was read is in proportion to the content; also if that is not known, as of a connection that had other requests.
     private var isMostlyContent: Bool {
-        guard let socket, !request.request.keepsConnection, openedSockets.contains(socket),
-            fields.contains("Transfer-Encoding")
-        else { return true }
+        guard let socket, openedSockets.contains(socket), fields.contains("Transfer-Encoding") else { return true }
         return (ccurl_bytes_read(socket) - Self.freeBytes) / Self.maximumBytesPerContent <= contentBytes
     }
 }

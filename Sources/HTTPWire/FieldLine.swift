@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// One line of a header or trailer section (RFC 9112 §5).
 enum FieldLine {
     /// Why a line is refused.
@@ -24,6 +26,9 @@ enum FieldLine {
             throw failure(buffer, range, at: index)
         }
         let value = buffer.trimmed(index + 1..<range.upperBound)
+        guard ClientText.isAllowed(buffer.text(value)) else {
+            throw Failure(reason: "more than \(ClientText.maximumMarks) combining marks in a row in a field")
+        }
         return HTTPFields.Entry(
             nameStart: range.lowerBound - base,
             nameLength: index - range.lowerBound,

@@ -18,7 +18,7 @@ package struct FormDisposition: Sendable, Equatable {
     ///
     /// - Parameter field: The value as received.
     package init?(_ field: some Collection<UInt8>) {
-        guard let text = String(validating: field, as: UTF8.self) else { return nil }
+        guard let text = String(clientText: field) else { return nil }
         var rest = Substring(text).utf8[...]
         guard Self.takeToken(&rest)?.lowercasedASCII() == "form-data" else { return nil }
         var values: [String: String] = [:]

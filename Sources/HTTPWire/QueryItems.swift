@@ -51,8 +51,8 @@ package struct QueryItems: Sendable, Equatable {
             throw Failure(reason: "% in the query that is not followed by two hexadecimal digits")
         }
         guard !bytes.contains(0) else { throw Failure(reason: "encoded NUL in the query") }
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw Failure(reason: "query is not UTF-8")
+        guard let text = String(clientText: bytes) else {
+            throw Failure(reason: "query is not \(ClientText.requirement)")
         }
         return text
     }

@@ -1,3 +1,5 @@
+internal import Bytes
+
 extension RequestTarget {
     /// Parses a request target.
     ///
@@ -91,8 +93,8 @@ extension RequestTarget {
         guard !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
             throw HeadFailure(400, "encoded control character in the path")  // RFC 3986 §7.3
         }
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw HeadFailure(400, "path is not UTF-8")
+        guard let text = String(clientText: bytes) else {
+            throw HeadFailure(400, "path is not \(ClientText.requirement)")
         }
         return text
     }

@@ -106,7 +106,7 @@ struct HTTPOrigin: PullOrigin {
 
     private static func lastSegment(of url: WebAddress) -> String? {
         guard let last = url.path.split(separator: "/").last, let bytes = PercentEncoding.decode(last.utf8),
-            let name = String(validating: bytes, as: UTF8.self),
+            let name = String(clientText: bytes),
             !name.unicodeScalars.contains(where: { $0.value < 0x20 || $0 == "/" || $0 == "\\" }),
             name.utf8.count <= 1024
         else { return nil }
@@ -135,6 +135,7 @@ extension PullFailure {
         case .tls: self.init("tls", error.message)
         case .connection, .contentFailed: self.init("disconnected", error.message)
         case .malformed: self.init("malformed_answer", error.message)
+        case .padded: self.init("malformed_answer", error.message, .final)
         case .timedOut: self.init("timed_out", "the origin sent nothing, or too little, for too long")
         case .tooLarge(let limit): self.init("content_too_large", "the content has more than \(limit) bytes", .final)
         case .cancelled, .stopped: self.init("stopped", error.message, .none)

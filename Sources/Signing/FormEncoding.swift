@@ -44,7 +44,7 @@ enum FormEncoding {
                 decoded.append(byte)
             }
         }
-        return String(validating: decoded, as: UTF8.self)
+        return String(clientText: decoded)
     }
 
     private static func digit(_ value: UInt8) -> UInt8 {

@@ -88,7 +88,8 @@ package struct WebhookPoster: HookTransport {
         switch error {
         case .unreachable, .tls, .proxy: true
         case .connection, .timedOut: size <= usualBytes
-        case .badRequest, .refusedAddress, .contentFailed, .malformed, .tooLarge, .tooManyRedirects, .cancelled,
+        case .badRequest, .refusedAddress, .contentFailed, .malformed, .padded, .tooLarge, .tooManyRedirects,
+            .cancelled,
             .stopped:
             false
         }

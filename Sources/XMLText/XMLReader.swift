@@ -61,7 +61,7 @@ package struct XMLReader: ~Copyable {
     ///
     /// - Returns: The root element.
     package mutating func read() throws(Failure) -> XMLNode {
-        guard String(validating: bytes, as: UTF8.self) != nil else { throw .notUTF8 }
+        guard String(clientText: bytes) != nil else { throw .notUTF8 }
         if takes([0xEF, 0xBB, 0xBF]) {}
         skipSpace()
         while position < bytes.count {
@@ -116,7 +116,7 @@ package struct XMLReader: ~Copyable {
             guard position < bytes.count else { throw .malformed }
             if takes("/>") {
                 open.append(Element(name: name))
-                return close()
+                return try close()
             }
             if takes(">") {
                 open.append(Element(name: name))
@@ -155,15 +155,17 @@ package struct XMLReader: ~Copyable {
         let name = try name()
         skipSpace()
         guard takes(">"), open.last?.name == name else { throw .malformed }
-        close()
+        try close()
     }
 
-    private mutating func close() {
+    private mutating func close() throws(Failure) {
         guard let element = open.popLast() else { return }
         let name = element.name.lastIndex(of: UInt8(ascii: ":")).map { element.name[($0 + 1)...] } ?? element.name
+        // References, too, stand for characters.
+        guard let text = String(clientText: element.text) else { throw .notUTF8 }
         let node = XMLNode(
             name: ExactText(String(decoding: name, as: UTF8.self)),
-            text: String(decoding: element.text, as: UTF8.self),
+            text: text,
             children: element.children
         )
         if open.isEmpty { root = node } else { open[open.count - 1].children.append(node) }

@@ -76,6 +76,10 @@ CURLcode ccurl_set_before_request(CURL *handle, curl_prereq_callback value) {
     return library.curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, value);
 }
 
+CURLcode ccurl_set_progress(CURL *handle, curl_xferinfo_callback value) {
+    return library.curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, value);
+}
+
 CURLcode ccurl_info_long(CURL *handle, CURLINFO info, long *value) {
     return library.curl_easy_getinfo(handle, info, value);
 }

@@ -85,7 +85,7 @@ struct FormUpload {
         } catch {
             throw error == .tooLarge(limit: Int64(room)) ? tooMuchText : UploadError(error)
         }
-        guard let text = String(validating: bytes, as: UTF8.self) else {
+        guard let text = String(clientText: bytes) else {
             throw UploadError(.invalidRequest, "Text fields must be in UTF-8; give the form accept-charset=\"utf-8\".")
         }
         if isToken {

@@ -76,7 +76,7 @@ struct AWSTokenDialect: TokenDialect {
                 "InvalidClientTokenId",
                 "Session credentials cannot mint others; use a key that is allowed to."
             )
-        case .unavailable(let status, let message): TokenRefusal(status, "ServiceUnavailable", message)
+        case .unavailable(let status, let message, _): TokenRefusal(status, "ServiceUnavailable", message)
         case .tooLong(let problem): AWSTokenService.refusal(problem)
         case .refused(let refusal): refusal
         }

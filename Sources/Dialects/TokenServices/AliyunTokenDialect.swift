@@ -62,7 +62,7 @@ struct AliyunTokenDialect: TokenDialect {
             TokenRefusal(403, "NoPermission", TokenFailure.otherSubjectMessage)
         case .fromSession:
             TokenRefusal(403, "NoPermission", "Session credentials cannot mint others; use a key that is allowed to.")
-        case .unavailable(let status, let message): TokenRefusal(.unavailable(status, message))
+        case .unavailable(let status, let message, _): TokenRefusal(.unavailable(status, message))
         case .tooLong(let problem): AliyunTokenService.refusal(problem)
         case .refused(let refusal): refusal
         }

@@ -62,7 +62,7 @@ struct TencentTokenDialect: TokenDialect {
                 "AuthFailure.TokenFailure",
                 "Session credentials cannot mint others; use a key that is allowed to."
             )
-        case .unavailable(_, let message): TokenRefusal(200, "InternalError", message)
+        case .unavailable(_, let message, _): TokenRefusal(200, "InternalError", message)
         case .tooLong(let problem): TencentTokenService.refusal(problem)
         case .refused(let refusal): refusal
         }

@@ -171,7 +171,7 @@ package enum TencentTokenService {
                 "`Policy` must be percent-encoded and have at most \(maximumPolicyBytes) bytes."
             )
         }
-        guard let json = String(validating: decoded, as: UTF8.self) else {
+        guard let json = String(clientText: decoded) else {
             throw TokenRefusal(200, "InvalidParameter.StrategyFormatError", "`Policy` must be in UTF-8.")
         }
         do {

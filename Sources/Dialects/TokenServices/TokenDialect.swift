@@ -2,6 +2,7 @@ internal import CloudCalls
 internal import HTTPWire
 internal import ObjectGrants
 internal import Signing
+internal import UploadModel
 
 /// The protocol of one vendor's clients with a security token service.
 protocol TokenDialect: Sendable {
@@ -56,11 +57,15 @@ enum TokenFailure: Error {
     /// The API key is limited to other users than the one in the session name.
     case otherSubject
     /// It cannot be processed now.
-    case unavailable(status: Int, String)
+    case unavailable(status: Int, String, retryAfter: String? = nil)
     case tooLong(GrantTooLong)
     case refused(TokenRefusal)
 }
 
 extension TokenFailure {
+    static func limited(_ error: UploadError) -> Self {
+        .unavailable(status: 503, error.message, retryAfter: error.retryAfter)
+    }
+
     static let otherSubjectMessage = "The access key is not valid for the user that the session is named after."
 }

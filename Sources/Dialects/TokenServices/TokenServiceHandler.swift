@@ -85,14 +85,13 @@ package struct TokenServiceHandler: Sendable {
     /// Status 503: the vendors' SDKs send such a request again.
     package func refuse(_ error: UploadError, _ request: Request) -> Response {
         let call = CloudCall(head: request, at: clock.now, skew: skew)
-        let failure = TokenFailure.unavailable(status: 503, error.message)
+        let failure = TokenFailure.limited(error)
         var response =
             switch Self.vendor(of: call.head, parameters: call.parameters.map(\.name)) {
             case .aliyun: Self.response(failure, call, in: AliyunTokenDialect())
             case .tencent: Self.response(failure, call, in: TencentTokenDialect())
             case .aws, nil: Self.response(failure, call, in: AWSTokenDialect())
             }
-        response.fields["Retry-After"] = error.retryAfter
         Self.finish(&response)
         return response
     }
@@ -102,6 +101,7 @@ package struct TokenServiceHandler: Sendable {
         let refusal = dialect.refusal(failure)
         var response = dialect.response(refusal, call)
         response.trace.errorCode = refusal.code
+        if case .unavailable(_, _, let wait?) = failure { response.fields["Retry-After"] = wait }
         return response
     }
 
@@ -117,6 +117,7 @@ package struct TokenServiceHandler: Sendable {
             let minter = try await authenticate(call, in: dialect)
             let request = try self.request(call, in: dialect)
             guard let grant = minter.grant(for: request, at: call.time) else { throw .otherSubject }
+            try Self.identify(grant.upload.issuer, nil)
             let credentials = try mint(grant, for: dialect.vendor)
             Self.note(grant.upload, .session)
             return dialect.response(to: request, credentials, call)
@@ -137,9 +138,19 @@ package struct TokenServiceHandler: Sendable {
                 throw .refused(AWSTokenDialect.refusal(error))
             }
             let grant = request.policy.map { identity.grant.narrowed(by: $0) } ?? identity.grant
+            try Self.identify(grant.upload.issuer, grant.upload.subject)
             let credentials = try mint(grant, for: dialect.vendor)
             Self.note(grant.upload, .user)
             return dialect.response(to: request, credentials, for: identity, call)
+        }
+    }
+
+    /// Counts the request for its limits.
+    private static func identify(_ key: String?, _ subject: String?) throws(TokenFailure) {
+        do throws(UploadError) {
+            try RequestMeter.identify(key: key, subject: subject)
+        } catch {
+            throw .limited(error)
         }
     }
 

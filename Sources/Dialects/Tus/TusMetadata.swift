@@ -48,7 +48,7 @@ package enum TusMetadata {
             guard let decoded = parts.count == 2 ? Base64.decode(parts[1]) : [] else {
                 throw invalid(position, "has a value that is not padded base64.")
             }
-            if let value = String(validating: decoded, as: UTF8.self) { values[key] = value }
+            if let value = String(clientText: decoded) { values[key] = value }
         }
         return UploadMetadata(raw: raw, values: values)
     }

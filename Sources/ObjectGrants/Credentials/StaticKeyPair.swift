@@ -40,7 +40,7 @@ package struct StaticKeyPair: Sendable {
         guard accessKeyID.hasPrefix(prefix), let bytes = Base32.decode(accessKeyID.dropFirst(prefix.count)),
             !bytes.isEmpty
         else { return nil }
-        return String(validating: bytes, as: UTF8.self)
+        return String(clientText: bytes)
     }
 
     /// In the form for verifying signatures.

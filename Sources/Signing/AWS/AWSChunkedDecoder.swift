@@ -242,8 +242,8 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
         guard hasTrailers else { throw .malformed("trailers in content that announced none") }
         guard trailers.count < Self.maximumTrailers else { throw .malformed("too many trailers") }
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > 0,
-            let name = String(validating: line[..<colon], as: UTF8.self),
-            let value = String(validating: line[(colon + 1)...], as: UTF8.self)
+            let name = String(clientText: line[..<colon]),
+            let value = String(clientText: line[(colon + 1)...])
         else { throw .malformed("trailer") }
         var trimmed: [UInt8] = []
         SigV4CanonicalRequest.appendValue(value, to: &trimmed)

@@ -99,7 +99,10 @@ package struct COSVerifier: Sendable {
         var text = authorization
         // Some clients escape the whole header.
         if !text.utf8.contains(UInt8(ascii: "&")) {
-            text = String(decoding: SigningText.percentDecoded(text.utf8), as: UTF8.self)
+            guard let decoded = String(clientText: SigningText.percentDecoded(text.utf8)) else {
+                throw .malformed("Authorization")
+            }
+            text = decoded
         }
         guard text.utf8.starts(with: "q-".utf8) else { throw .unsupportedAlgorithm }
         var parts: [SigningField] = []
@@ -136,7 +139,9 @@ package struct COSVerifier: Sendable {
         _ parts: [SigningField],
         _ name: String
     ) throws(RequestSignatureFailure) -> (text: String, window: COSWindow) {
-        let text = String(decoding: SigningText.percentDecoded(try parts.single(name).utf8), as: UTF8.self)
+        guard let text = String(clientText: SigningText.percentDecoded(try parts.single(name).utf8)) else {
+            throw .malformed(name)
+        }
         let ends = text.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
         guard ends.count == 2, let start = SigningText.number(Substring(ends[0])),
             let end = SigningText.number(Substring(ends[1])), start <= end

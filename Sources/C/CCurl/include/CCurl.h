@@ -29,6 +29,8 @@ CURLcode ccurl_set_open_socket(CURL *handle, curl_opensocket_callback value);
 CURLcode ccurl_set_seek(CURL *handle, curl_seek_callback value);
 CURLcode ccurl_set_close_socket(CURL *handle, curl_closesocket_callback value);
 CURLcode ccurl_set_before_request(CURL *handle, curl_prereq_callback value);
+/// Called while a transfer goes on, with content or without; ends it by returning another number than 0.
+CURLcode ccurl_set_progress(CURL *handle, curl_xferinfo_callback value);
 CURLcode ccurl_info_long(CURL *handle, CURLINFO info, long *value);
 /// A cancelled transfer does not wait for a running name look-up. Older versions of libcurl lack this option.
 void ccurl_set_quick_exit(CURL *handle);

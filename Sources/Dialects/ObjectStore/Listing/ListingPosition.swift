@@ -76,7 +76,7 @@ package enum ListingPosition: Sendable, Equatable {
     /// `nil` if the text is not a valid token.
     package init?(token: String) {
         guard token.utf8.count <= 4 * S3Names.maximumKeyByteCount, let bytes = Base64.decodeURLSafe(token),
-            let tag = bytes.first, let text = String(validating: bytes.dropFirst(), as: UTF8.self), !text.isEmpty,
+            let tag = bytes.first, let text = String(clientText: bytes.dropFirst()), !text.isEmpty,
             !text.utf8.contains(0)
         else { return nil }
         switch tag {

@@ -124,7 +124,10 @@ extension ObjectStoreHandler {
                     size += piece.count
                     guard size <= Self.maximumFields else { throw .tooLarge(limit: Int64(Self.maximumFields)) }
                 }
-                fields.append((disposition.name, String(decoding: value, as: UTF8.self)))
+                guard let text = String(clientText: value) else {
+                    throw .malformed("a field is not \(ClientText.requirement)")
+                }
+                fields.append((disposition.name, text))
             }
         } catch {
             if case .tooLarge = error {

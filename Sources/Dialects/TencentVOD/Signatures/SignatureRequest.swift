@@ -57,8 +57,8 @@ package struct SignatureRequest: Sendable, Equatable {
         // Fast path: most apps use the defaults.
         guard !json.isEmpty, json != Array("{}".utf8) else { return }
         // JSONDecoder would accept UTF-16 and UTF-32 too, which contain zero bytes.
-        guard !json.contains(0), String(validating: json, as: UTF8.self) != nil else {
-            throw InvalidSignatureRequest(message: "The body must be a JSON object in UTF-8.")
+        guard !json.contains(0), JSONValue(json: json) != nil else {
+            throw InvalidSignatureRequest(message: "The body must be a JSON object, in \(ClientText.requirement).")
         }
         var problems: [FieldProblem] = []
         do {

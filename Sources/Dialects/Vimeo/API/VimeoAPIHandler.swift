@@ -183,7 +183,7 @@ struct VimeoAPIHandler: RequestHandler {
         )
         let words = (head.fields["Authorization"] ?? "").split(separator: " ", omittingEmptySubsequences: true)
         guard words.count == 2, words[0].lowercasedASCII() == "basic",
-            let data = Data(base64Encoded: String(words[1])), let text = String(validating: data, as: UTF8.self),
+            let data = Data(base64Encoded: String(words[1])), let text = String(clientText: data),
             let colon = text.firstIndex(of: ":")
         else { throw refusal }
         let (id, secret) = (text[..<colon], text[text.index(after: colon)...])

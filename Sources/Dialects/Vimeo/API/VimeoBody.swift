@@ -54,7 +54,7 @@ struct VimeoBody: Equatable {
     }
 
     private init(form: [UInt8]) throws(VimeoError) {
-        guard let text = String(validating: form, as: UTF8.self) else {
+        guard let text = String(clientText: form) else {
             throw VimeoError.refused(.malformed("The body is not UTF-8."))
         }
         let items: QueryItems
