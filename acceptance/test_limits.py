@@ -396,6 +396,16 @@ def test_a_key_and_its_pair_share_a_limit(make_server):
         assert code(signed.list_buckets) is None
         ask("127.0.0.2", server.address, 40, [("Authorization", f"Bearer {server.admin_key}")], "/v1/uploads")
         assert (503, "SlowDown") in [code(signed.list_buckets) for _ in range(5)]
+        tokens = boto3.client(
+            "sts",
+            region_name="us-east-1",
+            endpoint_url=server.object_url,
+            aws_access_key_id=server.pair()[0],
+            aws_secret_access_key=server.pair()[1],
+            config=botocore.config.Config(retries={"total_max_attempts": 1}),
+        )
+        role = {"RoleArn": "arn:aws:iam::123456789012:role/upload", "RoleSessionName": "alice"}
+        assert (503, "ServiceUnavailable") in [code(lambda: tokens.assume_role(**role)) for _ in range(5)]
 
 
 def token(server, subject):
