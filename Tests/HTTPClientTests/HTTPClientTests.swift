@@ -213,7 +213,8 @@ struct HTTPClientTests {
         var request = request(server.port)
         request.keepsConnection = false
         request.maximumRedirects = 1
-        for _ in 0..<4 { #expect(await failure(request) == .padded) }
+        for _ in 0..<3 { #expect(await failure(request) == .padded) }
+        // What follows a redirect's head is not read to its end.
         #expect(try await client.send(request).body == Array("a".utf8))
         #expect(try await client.send(request).body.count == 300_000)
     }
