@@ -53,7 +53,7 @@ SERVICES = {
     if any("import VODKit" in file.read_text() for file in (ROOT / "Sources/Dialects" / name).rglob("*.swift"))
 }
 # Neither a video service nor a dialect that stands on no other needs a line above.
-for dialect in DIALECTS:
+for dialect in sorted(DIALECTS):
     RANK.setdefault(dialect, RANK["Companion" if dialect in SERVICES else "Tus"])
 OUT_OF_REACH = {"DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "Clouds", "CloudCredentials"}
 OUT_OF_REACH |= {"HTTPServer", "HTTPClient", "Transport"}
