@@ -26,7 +26,7 @@ enum FieldLine {
             throw failure(buffer, range, at: index)
         }
         let value = buffer.trimmed(index + 1..<range.upperBound)
-        guard ClientText.isAllowed(buffer.text(value)) else {
+        guard buffer.isASCII(value) || ClientText.isAllowed(buffer.text(value)) else {
             throw Failure(reason: "more than \(ClientText.maximumMarks) combining marks in a row in a field")
         }
         return HTTPFields.Entry(

@@ -4,6 +4,12 @@ extension Span<UInt8> {
         extracting(range).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     }
 
+    /// Whether no byte in `range` belongs to another character.
+    func isASCII(_ range: Range<Int>) -> Bool {
+        for index in range where self[index] >= 0x80 { return false }
+        return true
+    }
+
     /// A copy of the bytes in `range`.
     func copy(_ range: Range<Int>) -> [UInt8] {
         extracting(range).withUnsafeBufferPointer { [UInt8]($0) }
