@@ -56,7 +56,7 @@ struct ApsaraAPIHandler: CloudAPI {
             }
             code = failure.code
             response = AliyunCalls.response(failure, to: call)
-            response.fields["Retry-After"] = error.retryAfter
+            if let wait = error.retryAfter { response.fields["Retry-After"] = wait }
         }
         // The second half of a code has many values.
         calls[name, String(code.prefix { $0 != "." })].increment()
@@ -72,7 +72,7 @@ struct ApsaraAPIHandler: CloudAPI {
         let failure =
             AliyunCallFailure(refusal: error) ?? .unavailable(503, "The server cannot do this now; try again.")
         var response = AliyunCalls.response(failure, to: call)
-        response.fields["Retry-After"] = error.retryAfter
+        if let wait = error.retryAfter { response.fields["Retry-After"] = wait }
         response.fields["Cache-Control"] = "no-store"
         response.trace.dialect = .aliyun
         response.trace.errorCode = failure.code

@@ -60,7 +60,7 @@ struct VODAPIHandler: CloudAPI {
         let failure =
             error.callFailure ?? TencentCallFailure("InternalError", "The server cannot do this now; try again.")
         var response = TencentCalls.response(failure, requestID: call.id)
-        response.fields["Retry-After"] = error.retryAfter
+        if let wait = error.retryAfter { response.fields["Retry-After"] = wait }
         response.fields["Cache-Control"] = "no-store"
         response.trace.dialect = .tencent
         response.trace.errorCode = failure.code

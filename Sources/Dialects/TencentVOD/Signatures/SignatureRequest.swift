@@ -57,9 +57,7 @@ package struct SignatureRequest: Sendable, Equatable {
         // Fast path: most apps use the defaults.
         guard !json.isEmpty, json != Array("{}".utf8) else { return }
         // JSONDecoder would accept UTF-16 and UTF-32 too, which contain zero bytes.
-        guard !json.contains(0), JSONValue(json: json) != nil else {
-            throw InvalidSignatureRequest(message: "The body must be a JSON object, in \(ClientText.requirement).")
-        }
+        guard !json.contains(0), String(clientText: json) != nil else { throw Self.notText }
         var problems: [FieldProblem] = []
         do {
             self = try JSONDecoder().decode(SignatureRequest.self, from: Data(json))
@@ -71,8 +69,13 @@ package struct SignatureRequest: Sendable, Equatable {
         guard let repeated = JSONNames.repeated(in: json) else { throw Self.notAnObject }
         problems += repeated.map { FieldProblem(field: $0, message: "must occur only once") }
         guard problems.isEmpty else { throw InvalidSignatureRequest(problems: problems) }
+        // Escapes, too, stand for characters.
+        guard JSONValue(json: json) != nil else { throw Self.notText }
     }
 
+    private static let notText = InvalidSignatureRequest(
+        message: "The body must be a JSON object, in \(ClientText.requirement)."
+    )
     private static let notAnObject = InvalidSignatureRequest(message: "The body must be a JSON object, or empty.")
 }
 

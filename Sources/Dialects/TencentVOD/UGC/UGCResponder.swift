@@ -51,7 +51,7 @@ extension UGCResponder {
 
     private func response(to error: VODError) -> Response {
         var response = error.refusal.map(UGCDocuments.failure) ?? UGCDocuments.unavailable()
-        response.fields["Retry-After"] = error.retryAfter
+        if let wait = error.retryAfter { response.fields["Retry-After"] = wait }
         response.trace.errorCode = error.refusal.map { String($0.code.rawValue) } ?? "503"
         return response
     }
