@@ -237,6 +237,39 @@ WITH_A_KEY = {
 }
 
 
+def form_with_a_name(value, name):
+    parts = [("key", "a"), ("x-amz-algorithm", value), ("policy", "e30="), ("x-amz-signature", "0" * 64)]
+    parts += [("x-amz-credential", "a"), ("x-amz-date", "20260101T000000Z")]
+    head = '--b\r\nContent-Disposition: form-data; name="{}"{}\r\n\r\n'
+    body = "".join(head.format(field, "") + text + "\r\n" for field, text in parts)
+    return (body + head.format("file", f'; filename="{name}"') + "x\r\n--b--\r\n").encode()
+
+
+@pytest.mark.parametrize(
+    ("times", "name", "said"),
+    [
+        (1800, "\u0301\u0323" * 32, b"combining marks"),
+        (3, "\u0301\u0323" * 32, b"combining marks"),
+        (1700, "n" * 1000, b"20 KiB"),
+        (3, "\u0301\u0323" * 10, None),
+        (3, "n" * 100, None),
+    ],
+    ids=["many marks", "marks", "a long text", "few marks", "a short text"],
+)
+def test_a_file_name_is_put_into_a_form_only_so_often(endpoint, times, name, said):
+    """Texts that are allowed alone make one together that is not, before anybody has verified a signature."""
+    body = form_with_a_name("${filename}" * times, name)
+    head = f"POST /uploads HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
+    with Wire(endpoint) as wire:
+        wire.send(f"{head}Content-Type: multipart/form-data; boundary=b\r\n\r\n".encode() + body)
+        answer = wire.reply()
+        code = xml.etree.ElementTree.fromstring(answer.body).findtext("Code")
+        if said is None:
+            assert code not in ("MalformedPOSTRequest", "InternalError"), answer
+        else:
+            assert (answer.status, code) == (400, "MalformedPOSTRequest") and said in answer.body, answer
+
+
 def marked(row, key, marks):
     values = {
         "marks": marks,

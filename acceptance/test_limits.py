@@ -408,6 +408,26 @@ def test_a_key_and_its_pair_share_a_limit(make_server):
         assert (503, "ServiceUnavailable") in [code(lambda: tokens.assume_role(**role)) for _ in range(5)]
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"DurationSeconds": 10**6}, {"Policy": "{"}, {"Policy": '{"Statement":[{"Effect":"Nope"}]}'}], ids=str
+)
+def test_signed_calls_that_are_refused_count_for_their_key(tmp_path, wrong):
+    settings = {"SLUICE_LIMITS_KEY_REQUESTS_PER_SECOND": "1", "SLUICE_LIMITS_KEY_BURST": "3"}
+    with ObjectServer(tmp_path / "data", free_port(), settings) as server:
+        key, secret = server.pair()
+        tokens = boto3.client(
+            "sts",
+            region_name="us-east-1",
+            endpoint_url=server.object_url,
+            aws_access_key_id=key,
+            aws_secret_access_key=secret,
+            config=botocore.config.Config(retries={"total_max_attempts": 1}, parameter_validation=False),
+        )
+        role = {"RoleArn": "arn:aws:iam::123456789012:role/upload", "RoleSessionName": "alice"}
+        codes = [code(lambda: tokens.assume_role(**role, **wrong)) for _ in range(12)]
+        assert codes[0][0] == 400 and (503, "ServiceUnavailable") in codes
+
+
 def token(server, subject):
     answer = API(server.url, server.admin_key).post("/v1/tus/tokens", {"subject": subject})
     assert answer.status_code == 201, answer.text

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import hashlib
 import hmac
+import itertools
 import json
 import re
 import sqlite3
@@ -641,6 +642,49 @@ def test_a_form_that_nobody_has_signed_costs_its_length(gateway, text):
     one = "a=" + "x" * (len(text) - 2)
     cost(one)
     assert cost(text) < 1 + 5 * cost(one)
+
+
+# Of two letters and of three; none is a parameter of a call.
+NAMES = [
+    "".join(name) for count in (2, 3) for name in itertools.product("bcdfghjkmnpqrstvwxyz0123456789", repeat=count)
+]
+
+
+def test_a_signature_that_nobody_has_made_costs_its_length(gateway):
+    """However many parameters it has."""
+
+    def cost(parameters):
+        encoded = base64.b64encode(bytes(20) + parameters.encode()).decode()
+        before = gateway.cpu_seconds()
+        for _ in range(10):
+            sent = {"signature": encoded} | announced(1)
+            answer = requests.post(f"{gateway.url}/v3/index.php?Action=ApplyUploadUGC", json=sent, timeout=60)
+            assert answer.json()["code"] != 0, answer.text
+        return gateway.cpu_seconds() - before
+
+    many = "&".join(f"{name}=" for name in NAMES[:2300])
+    one = "a=" + "x" * (len(many) - 2)
+    cost(one)
+    assert cost(many) < 1 + 5 * cost(one)
+
+
+def test_a_signed_form_costs_its_length(gateway, pair):
+    """However many of its names begin alike."""
+
+    def cost(parameters):
+        before = gateway.cpu_seconds()
+        for number in range(10):
+            call = {"Action": "SearchMedia", "Version": "2018-07-17"} | parameters
+            answer = requests.post(gateway.url, data=version1(pair, address(gateway), call, nonce=number), timeout=60)
+            assert refusal(answer) in ("UnknownParameter", "InvalidParameter", "AuthFailure.SignatureFailure"), (
+                answer.text
+            )
+        return gateway.cpu_seconds() - before
+
+    many = {f"a.{name}": "" for name in NAMES[:8000]}
+    one = {"a": "x" * sum(len(name) + 2 for name in many)}
+    cost(one)
+    assert cost(many) < 1 + 5 * cost(one)
 
 
 @pytest.mark.parametrize(

@@ -50,14 +50,15 @@ package struct ExactNames<Value> {
         Dictionary(entries.map { ($0.key.text, $0.value) }) { first, _ in first }
     }
 
+    // Values are changed in place: setters would copy a value with all it contains for each change of it.
     package subscript(name: String) -> Value? {
         get { entries[ExactText(name)] }
-        set { entries[ExactText(name)] = newValue }
+        _modify { yield &entries[ExactText(name)] }
     }
 
     package subscript(name: String, default value: @autoclosure () -> Value) -> Value {
         get { entries[ExactText(name)] ?? value() }
-        set { entries[ExactText(name)] = newValue }
+        _modify { yield &entries[ExactText(name), default: value()] }
     }
 
     /// - Returns: The value that the name had.
@@ -116,6 +117,9 @@ extension ExactNames: Sendable where Value: Sendable {}
 
 extension StringProtocol {
     /// Whether both have the same bytes; `==` also finds canonically equivalent texts equal.
+    ///
+    /// Inlinable, because a generic function that is not specialised costs more than the comparison.
+    @inlinable
     package func isExactly(_ other: some StringProtocol) -> Bool {
         // The length of a native string is known.
         utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)

@@ -61,6 +61,8 @@ enum FieldValueSyntax {
     }
 
     /// Decodes a token or a quoted string (RFC 9110 §5.6.2, §5.6.4); `nil` for anything else.
+    ///
+    /// The backslashes of a quoted string may stand between combining marks, so what is left is checked again.
     static func unquote(_ text: some StringProtocol) -> String? {
         guard text.utf8.first == UInt8(ascii: "\"") else { return isToken(text) ? String(text) : nil }
         var output: [UInt8] = []
@@ -79,7 +81,7 @@ enum FieldValueSyntax {
                 output.append(byte)
             }
         }
-        return isClosed ? String(decoding: output, as: UTF8.self) : nil
+        return isClosed ? String(clientText: output) : nil
     }
 
     /// The name (in lower case) and the value of `name=value`; `nil` for anything else.

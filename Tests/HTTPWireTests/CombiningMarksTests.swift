@@ -1,3 +1,4 @@
+import Bytes
 import HTTPWire
 import Testing
 
@@ -12,6 +13,13 @@ struct CombiningMarksTests {
         #expect(type.parameter("c") == "\(delimiter)\(Self.mark); d=e")
         #expect(Array(type.description.utf8) == Array("a/b; c=\"\\\(delimiter)\(Self.mark); d=e\"".utf8))
         #expect(MediaType(type.description) == type)
+    }
+
+    @Test("the backslashes of a quoted string do not hide how many marks follow each other")
+    func hiddenMarks() throws {
+        func quoted(_ marks: Int) -> String { String(repeating: Self.mark + "\\", count: marks) + Self.mark }
+        #expect(MediaType("a/b; c=\"\(quoted(ClientText.maximumMarks))\"") == nil)
+        #expect(MediaType("a/b; c=\"\(quoted(ClientText.maximumMarks - 1))\"") != nil)
     }
 
     @Test("white space is trimmed (RFC 9110 §5.6.3)")

@@ -24,6 +24,9 @@ package struct TokenMinter: Sendable {
         self.key = key
     }
 
+    /// Whose limits hold.
+    var issuer: String { key.id }
+
     /// What the nonces of its calls may take.
     var nonceShares: UsedNonces.Shares { key.actsForAll ? .all : .key(key.id) }
 

@@ -117,7 +117,6 @@ package struct TokenServiceHandler: Sendable {
             let minter = try await authenticate(call, in: dialect)
             let request = try self.request(call, in: dialect)
             guard let grant = minter.grant(for: request, at: call.time) else { throw .otherSubject }
-            try Self.identify(grant.upload.issuer, nil)
             let credentials = try mint(grant, for: dialect.vendor)
             Self.note(grant.upload, .session)
             return dialect.response(to: request, credentials, call)
@@ -223,6 +222,7 @@ package struct TokenServiceHandler: Sendable {
         } catch {
             throw .signature(error, stringToSign: claim.stringToSign)
         }
+        try Self.identify(found.issuer, nil)
         if let nonce = claim.nonce { try use(nonce, of: claim.accessKeyID, within: found.nonceShares, at: call.time) }
         return found
     }

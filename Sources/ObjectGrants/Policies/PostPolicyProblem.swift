@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// Why a form upload is refused because of its policy.
 package enum PostPolicyProblem: Error, Sendable, Equatable {
     /// The policy is not valid Base64 of a valid document; the text says what to change, in one sentence.
@@ -9,6 +11,8 @@ package enum PostPolicyProblem: Error, Sendable, Equatable {
     case fieldNotCovered(String)
     /// A repeated field, so that it is ambiguous which value the policy is about.
     case repeatedField(String)
+    /// A field whose value is no text, or too long, with the file name in place of `${filename}`.
+    case unfitFileName(String)
     /// The content is smaller, in bytes.
     case tooSmall(minimum: Int64)
     /// The content is larger, in bytes.
@@ -22,6 +26,11 @@ package enum PostPolicyProblem: Error, Sendable, Equatable {
         case .conditionFailed(let condition): "Invalid according to Policy: Policy Condition failed: \(condition)"
         case .fieldNotCovered(let name): "Invalid according to Policy: Extra input fields: \(name)"
         case .repeatedField(let name): "The form must have the field \(name) once."
+        case .unfitFileName(let name):
+            """
+            With the file name in place of ${filename}, the field \(name) must be \(ClientText.requirement), and all such \
+            fields may have at most \(PostForm.maximumExpanded >> 10) KiB.
+            """
         case .tooSmall(let minimum): "The file must have at least \(minimum) bytes, as the policy says."
         case .tooLarge(let maximum): "The file must have at most \(maximum) bytes, as the policy says."
         }

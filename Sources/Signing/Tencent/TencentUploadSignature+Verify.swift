@@ -32,13 +32,15 @@ extension TencentUploadSignature {
         guard bytes.count > codeByteCount else { throw .tooShort }
         let original = Array(bytes.dropFirst(codeByteCount))
         var fields: [Field] = []
+        // Not verified yet: a search through all fields for each would take time by the square of their number.
+        var names: Set<ExactText> = []
         for pair in original.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false) {
             guard let equals = pair.firstIndex(of: UInt8(ascii: "=")),
                 let name = FormEncoding.decode(pair[..<equals]),
                 let value = FormEncoding.decode(pair[(equals + 1)...]),
                 !name.isEmpty
             else { throw .malformed }
-            guard !fields.contains(where: { $0.name.isExactly(name) }) else { throw .duplicateParameter(name) }
+            guard names.insert(ExactText(name)).inserted else { throw .duplicateParameter(name) }
             fields.append(Field(name: name, value: value))
         }
         return Parsed(code: Array(bytes.prefix(codeByteCount)), original: original, fields: fields)

@@ -106,7 +106,7 @@ extension ObjectError {
         switch problem {
         case .malformed: self.init(.invalidPolicyDocument, problem.message)
         case .expired, .conditionFailed, .fieldNotCovered: self.init(.accessDenied, problem.message)
-        case .repeatedField: self.init(.malformedPOSTRequest, problem.message)
+        case .repeatedField, .unfitFileName: self.init(.malformedPOSTRequest, problem.message)
         case .tooSmall(let minimum):
             self.init(.entityTooSmall, problem.message, details: [Detail("MinSizeAllowed", String(minimum))])
         case .tooLarge(let maximum):
