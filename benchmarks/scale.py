@@ -135,6 +135,7 @@ class Subject:
             "SLUICE_DURABILITY": "none",
             "SLUICE_LOG_LEVEL": "warning",
             "SLUICE_UPLOADS_SWEEP_EVERY": "1h",
+            "SLUICE_VIMEO_CALLS_PER_MINUTE": "1000000",
         }
         if postgres:
             environment |= postgres.environment(folder / "data")
@@ -192,17 +193,22 @@ OPERATIONS = {
 }
 
 
-def measure(subjects, operations, options):
-    """Medians in microseconds by operation: of the few, of the many."""
+def measure(subjects, operations, options, at_most=None):
+    """Medians in microseconds by operation: of the few, of the many.
+
+    `at_most` bounds the requests of a round by operation.
+    """
     found = {}
     for name, operation in operations.items():
         rounds = {subject: [] for subject in subjects}
+        requests = min(options.requests, (at_most or {}).get(name, options.requests))
         for number in range(options.rounds + 1):
             for subject in subjects if number % 2 else reversed(subjects):
-                times = [operation(subject) for _ in range(options.requests)]
+                times = [operation(subject) for _ in range(requests)]
                 if number:
                     rounds[subject].append(statistics.median(times) * 1e6)
         found[name] = [statistics.median(rounds[subject]) for subject in subjects]
+        say(f"{name}: " + ", ".join(f"{time:.0f} us" for time in found[name]))
     return found
 
 
@@ -242,7 +248,9 @@ def compare_media(stack, folder, postgres, options):
             postgres.query("VACUUM ANALYZE", environment["SLUICE_DATABASE_URL"])
     for caller in callers:
         caller.subject.connect()
-    found = measure(callers, scale_media.OPERATIONS, options)
+    # At most half of the few are removed.
+    removals = scale_media.FEW_MEDIA // 2 // (options.rounds + 1)
+    found = measure(callers, scale_media.OPERATIONS, options, {scale_media.REMOVAL: removals})
     print(f"{options.database}: {scale_media.FEW_MEDIA} media of each service and {options.media}\n")
     return found, "until the terms are added, s", [caller.seconds_to_prepare for caller in callers]
 

@@ -192,6 +192,7 @@ class Caller:
             self.vimeo_token = json.load(answer)["access_token"]
 
 
+REMOVAL = "ApsaraVideo: DeleteVideo"
 OPERATIONS = {
     "ApsaraVideo: a time": Caller.time,
     "ApsaraVideo: a tag": lambda caller: caller.search("Tags=tag0"),
@@ -199,7 +200,6 @@ OPERATIONS = {
     "ApsaraVideo: a status": lambda caller: caller.search("Status=Uploading"),
     "ApsaraVideo: a tag that all have, and a category": lambda caller: caller.search("Tags=all and CateId=0"),
     "ApsaraVideo: a tag that all have": lambda caller: caller.search("Tags=all"),
-    "ApsaraVideo: DeleteVideo": Caller.remove,
     "Tencent: a time": Caller.tencent_time,
     "Tencent: a tag": lambda caller: caller.tencent("SearchMedia", Tags=["tag0"]),
     "Tencent: a class": lambda caller: caller.tencent("SearchMedia", ClassIds=[0]),
@@ -207,4 +207,6 @@ OPERATIONS = {
     "Tencent: a tag that all have": lambda caller: caller.tencent("SearchMedia", Tags=["all"]),
     "Vimeo: the first page of a user": lambda caller: caller.list(1),
     "Vimeo: the 20th page of a user": lambda caller: caller.list(20),
+    # Last: the others are asked while all media are there.
+    REMOVAL: Caller.remove,
 }
