@@ -114,6 +114,15 @@ def test_file_calls_are_behind_the_seam():
         assert not FILE_CALL.search(code), f"{path} calls the kernel itself: {FILE_CALL.search(code)[0]}"
 
 
+def test_values_of_tasks_keep_the_isolation():
+    """`TaskLocal.with` keeps it; after `withValue` of the library each call of a request is a job of its own."""
+    allowed = {Path("Sources/UploadModel/Ports/TaskLocal+Typed.swift")}
+    files = {path.relative_to(ROOT): path.read_text() for path in (ROOT / "Sources").rglob("*.swift")}
+    assert {name for name, text in files.items() if ".with(" in text and re.search(r"\$\w+\.with\(", text)}
+    found = {name for name, text in files.items() if re.search(r"\$\w+\.withValue\(|\bwithValue\(", text)}
+    assert found == allowed
+
+
 def test_a_new_video_service_changes_few_files_outside_its_folders():
     files = files_of_a_new_service()
     assert 0 < len(files) <= 6

@@ -22,17 +22,19 @@ package enum Base64 {
         return String(unsafeUninitializedCapacity: length) { text in
             alphabet.withUTF8Buffer { digits in
                 var out = 0
-                var index = 0
-                while index < bytes.count {
-                    let second = index + 1 < bytes.count ? bytes[index + 1] : 0
-                    let third = index + 2 < bytes.count ? bytes[index + 2] : 0
-                    text[out] = digits[Int(bytes[index] >> 2)]
-                    text[out + 1] = digits[Int((bytes[index] << 4 | second >> 4) & 63)]
+                func put(_ first: UInt8, _ second: UInt8, _ third: UInt8) {
+                    text[out] = digits[Int(first >> 2)]
+                    text[out + 1] = digits[Int((first << 4 | second >> 4) & 63)]
                     text[out + 2] = digits[Int((second << 2 | third >> 6) & 63)]
                     text[out + 3] = digits[Int(third & 63)]
-                    index += 3
                     out += 4
                 }
+                var index = 0
+                while bytes.count - index >= 3 {
+                    put(bytes[index], bytes[index + 1], bytes[index + 2])
+                    index += 3
+                }
+                if index < bytes.count { put(bytes[index], index + 1 < bytes.count ? bytes[index + 1] : 0, 0) }
                 for place in length - padding..<length { text[place] = UInt8(ascii: "=") }
             }
             return isPadded ? length : length - padding

@@ -81,16 +81,32 @@ package struct JSONObjectWriter {
     /// A string (RFC 8259 §7).
     private mutating func quote(_ text: String) {
         bytes.append(UInt8(ascii: "\""))
-        let isPlain = text.utf8.withContiguousStorageIfAvailable { !$0.contains(where: Self.mustEscape) } ?? false
-        if isPlain {
-            bytes.append(contentsOf: text.utf8)
-        } else {
-            for byte in text.utf8 { Self.escape(byte) { bytes.append($0) } }
+        var text = text
+        text.withUTF8 { characters in
+            if Self.isPlain(characters) {
+                bytes.append(contentsOf: characters)
+            } else {
+                for byte in characters { Self.escape(byte) { bytes.append($0) } }
+            }
         }
         bytes.append(UInt8(ascii: "\""))
     }
 
+    /// Whether all bytes of a string can stand for themselves.
+    @inlinable
+    package static func isPlain(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        WordScan.allSatisfy(
+            text,
+            words: {
+                !WordScan.has(below: 0x20, $0) && !WordScan.has(UInt8(ascii: "\""), $0)
+                    && !WordScan.has(UInt8(ascii: "\\"), $0)
+            },
+            bytes: { !mustEscape($0) }
+        )
+    }
+
     /// Whether a byte of a string cannot stand for itself.
+    @inlinable
     package static func mustEscape(_ byte: UInt8) -> Bool {
         byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }

@@ -39,7 +39,7 @@ struct GatewayHandler: RequestHandler {
         var response: Response
         if let hooks, request.head.method != .get, request.head.method != .options {
             let context = hooks.make(for: request)
-            response = await RequestContext.$current.withValue(context) {
+            response = await RequestContext.$current.with(context) {
                 if let basePath { await route(request, below: basePath) } else { await route(request) }
             }
             hooks.apply(context, to: &response, for: request.head.method)

@@ -113,7 +113,7 @@ package final class RequestLimits: Sendable {
         )
         defer { meter.end() }
         let metered = meter.isPaced ? request.with(PacedBody(request.body, meter)) : request
-        let response = await RequestMeter.$current.withValue(meter) { await handler.respond(to: metered) }
+        let response = await RequestMeter.$current.with(meter) { await handler.respond(to: metered) }
         if meter.isPaced { await meter.settle() }
         return response
     }
@@ -175,8 +175,8 @@ package struct RequestLimitHandler: RequestHandler {
         let response =
             note == nil && !isFreeing
             ? await limits.respond(to: request, by: handler, refuse: refuse)
-            : await FreeingWork.$isRunning.withValue(isFreeing) {
-                await SignInNote.$current.withValue(note) {
+            : await FreeingWork.$isRunning.with(isFreeing) {
+                await SignInNote.$current.with(note) {
                     await limits.respond(to: request, by: handler, refuse: refuse)
                 }
             }

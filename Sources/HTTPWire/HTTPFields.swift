@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// Header or trailer fields, in their original order and spelling.
 ///
 /// All fields share one byte array and the entries are offsets into it: parsing creates no strings, and writing is a
@@ -96,10 +98,18 @@ package struct HTTPFields: Sendable {
     /// Control characters in `value` become spaces, so that a value cannot end the field (RFC 9110 §5.5).
     package mutating func append(_ name: FieldName, _ value: String) {
         let nameStart = bytes.count
-        bytes.append(contentsOf: name.spelling.utf8)
+        var (spelling, value) = (name.spelling, value)
+        spelling.withUTF8 { bytes.append(contentsOf: $0) }
         let valueStart = bytes.count
-        bytes.append(contentsOf: value.utf8)
-        if !value.utf8.allSatisfy(HTTPCharacters.isFieldValue) {
+        let isPlain = value.withUTF8 { text in
+            bytes.append(contentsOf: text)
+            return WordScan.allSatisfy(
+                text,
+                words: { !WordScan.hasControl($0) },
+                bytes: { HTTPCharacters.isFieldValue($0) }
+            )
+        }
+        if !isPlain {
             for index in valueStart..<bytes.count where !HTTPCharacters.isFieldValue(bytes[index]) {
                 bytes[index] = UInt8(ascii: " ")
             }
@@ -163,14 +173,17 @@ package struct HTTPFields: Sendable {
 
     private func matches(_ index: Int, _ name: FieldName) -> Bool {
         let entry = entries[index]
-        let wanted = name.spelling.utf8
-        guard Int(entry.nameLength) == wanted.count else { return false }
-        var position = Int(entry.nameStart)
-        for byte in wanted {
-            if HTTPCharacters.lower(bytes[position]) != HTTPCharacters.lower(byte) { return false }
-            position += 1
+        var wanted = name.spelling
+        guard Int(entry.nameLength) == wanted.utf8.count else { return false }
+        // Bytes in memory: those of a short text would be taken out of it one by one.
+        return wanted.withUTF8 { wanted in
+            var position = Int(entry.nameStart)
+            for byte in wanted {
+                if HTTPCharacters.lower(bytes[position]) != HTTPCharacters.lower(byte) { return false }
+                position += 1
+            }
+            return true
         }
-        return true
     }
 }
 

@@ -49,15 +49,9 @@ package enum PercentEncoding {
     }
 
     /// RFC 3986 §2.3: letters, digits, `-`, `.`, `_`, `~`.
-    @inlinable
+    @inlinable @inline(__always)
     package static func isUnreserved(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"):
-            true
-        default: false
-        }
+        HTTPCharacters.contains(byte, 0x03FF_6000_0000_0000, 0x47FF_FFFE_87FF_FFFE)
     }
 
     /// RFC 3986 §2.2, `sub-delims`.

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// Parses the heads of HTTP/1.0 and HTTP/1.1 requests (RFC 9112) while they arrive.
 ///
 /// The parser keeps only offsets, so each call must pass the same bytes again with more after them; bytes that were
@@ -57,6 +59,10 @@ package struct RequestHeadParser: Sendable {
         let bound = min(buffer.count, limit)
         var index = progress.scanned
         while index < bound {
+            if bound - index >= 8, !WordScan.hasControl(buffer.word(at: index)) {
+                index += 8
+                continue
+            }
             let byte = buffer[index]
             if HTTPCharacters.isFieldValue(byte) {
                 index += 1

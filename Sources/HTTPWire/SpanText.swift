@@ -1,3 +1,5 @@
+internal import Bytes
+
 extension Span<UInt8> {
     /// A copy of the bytes in `range` as text; invalid UTF-8 is replaced.
     func text(_ range: Range<Int>) -> String {
@@ -6,9 +8,17 @@ extension Span<UInt8> {
 
     /// Whether no byte in `range` belongs to another character.
     func isASCII(_ range: Range<Int>) -> Bool {
-        for index in range where self[index] >= 0x80 { return false }
+        var index = range.lowerBound
+        while range.upperBound - index >= 8 {
+            guard WordScan.isASCII(word(at: index)) else { return false }
+            index += 8
+        }
+        for index in index..<range.upperBound where self[index] >= 0x80 { return false }
         return true
     }
+
+    /// Eight bytes from `index` on, all of which must be there.
+    func word(at index: Int) -> UInt64 { bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self) }
 
     /// A copy of the bytes in `range`.
     func copy(_ range: Range<Int>) -> [UInt8] {

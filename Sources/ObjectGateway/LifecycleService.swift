@@ -32,7 +32,7 @@ extension ObjectModule {
         return BackgroundLoop {
             while !Task.isCancelled {
                 if (try? await state.claimJob(at: .bucketLifecycle, every: 3600)) == true {
-                    let report = await FreeingWork.$isRunning.withValue(true) { await sweep.run() }
+                    let report = await FreeingWork.$isRunning.with(true) { await sweep.run() }
                     removed["object"].increment(by: Int64(report.objects))
                     removed["upload"].increment(by: Int64(report.uploads))
                     if report.objects + report.uploads + report.failures > 0 {

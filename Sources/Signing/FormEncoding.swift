@@ -5,11 +5,13 @@ internal import HTTPWire
 enum FormEncoding {
     /// Appends `text`; escapes everything except the unreserved characters of RFC 3986 §2.3, in upper-case hexadecimal.
     static func append(_ text: String, to bytes: inout [UInt8]) {
-        let isPlain = text.utf8.withContiguousStorageIfAvailable { $0.allSatisfy(PercentEncoding.isUnreserved) }
-        if isPlain == true {
-            bytes.append(contentsOf: text.utf8)
-        } else {
-            append(text.utf8, to: &bytes)
+        var text = text
+        text.withUTF8 { characters in
+            if characters.allSatisfy({ PercentEncoding.isUnreserved($0) }) {
+                bytes.append(contentsOf: characters)
+            } else {
+                append(characters, to: &bytes)
+            }
         }
     }
 

@@ -124,11 +124,11 @@ struct JSONLine: RequestFields, ~Copyable {
         var value = value
         value.withUTF8 { bytes in
             guard let first = bytes.baseAddress else { return }
-            if bytes.contains(where: JSONObjectWriter.mustEscape) {
-                for byte in bytes { JSONObjectWriter.escape(byte) { put($0) } }
-            } else {
+            if JSONObjectWriter.isPlain(bytes) {
                 (start + count).update(from: first, count: bytes.count)
                 count += bytes.count
+            } else {
+                for byte in bytes { JSONObjectWriter.escape(byte) { put($0) } }
             }
         }
         put(UInt8(ascii: "\""))

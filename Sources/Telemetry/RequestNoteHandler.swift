@@ -2,6 +2,7 @@ internal import HTTPServer
 package import HTTPWire
 package import Logging
 internal import Tracing
+internal import UploadModel
 
 /// Lets a request note who sent it, for its line in the log, at the level `debug`.
 ///
@@ -18,7 +19,7 @@ package struct RequestNoteHandler: RequestHandler {
     package func respond(to request: Request) async -> Response {
         guard logger.logLevel <= .debug else { return await handler.respond(to: request) }
         let note = RequestNote()
-        var response = await RequestNote.$current.withValue(note) { await handler.respond(to: request) }
+        var response = await RequestNote.$current.with(note) { await handler.respond(to: request) }
         response.trace.note = note
         return response
     }

@@ -23,9 +23,15 @@ package struct IPAddress: Sendable, Hashable {
     /// Parses `text`: dotted decimal, or IPv6 (RFC 4291 §2.2) without brackets; `nil` for anything else.
     ///
     /// An IPv4-mapped address (`::ffff:192.0.2.1`) becomes that IPv4 address. A zone (`fe80::1%eth0`) is dropped.
-    package init?(_ text: some StringProtocol) {
+    ///
+    /// Inlinable, because a generic function that is not specialised costs more than the parsing.
+    @inlinable
+    package init?(_ text: some StringProtocol) { self.init(text: String(text)) }
+
+    @usableFromInline
+    init?(text: String) {
         let zone = text.utf8.firstIndex(of: UInt8(ascii: "%"))
-        let address = String(text[..<(zone ?? text.endIndex)])
+        let address = zone.map { String(text[..<$0]) } ?? text
         guard !address.utf8.contains(0) else { return nil }
         var four = in_addr()
         if zone == nil, address.withCString({ inet_pton(AF_INET, $0, &four) }) == 1 {

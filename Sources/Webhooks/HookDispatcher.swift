@@ -150,7 +150,7 @@ package final class HookDispatcher: Sendable {
             return await attempt(event)
         }
         let scope = tracer.scope(continuing: parent)
-        let outcome = await TraceScope.$current.withValue(scope) { await attempt(event) }
+        let outcome = await TraceScope.$current.with(scope) { await attempt(event) }
         var error: String?
         if case .retry = outcome { error = "retry" }
         if case .dead = outcome { error = "dead" }

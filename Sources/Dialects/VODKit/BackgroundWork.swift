@@ -62,7 +62,7 @@ package struct BackgroundWork: Sendable {
             while !Task.isCancelled {
                 let rings = bell?.count ?? 0
                 let start = ContinuousClock.now
-                let hasMore = await FreeingWork.$isRunning.withValue(isFreeing) { await look(steps) }
+                let hasMore = await FreeingWork.$isRunning.with(isFreeing) { await look(steps) }
                 // Who did not answer has cost the state nothing.
                 let time = .now - start - failing.takeLostTime()
                 try? await Task.sleep(for: Polling.pause(after: time, atLeast: pause))

@@ -1,6 +1,7 @@
 internal import HTTPServer
 package import HTTPWire
 package import Tracing
+internal import UploadModel
 
 /// Begins a span for each request, as part of the trace that the client names, and passes it on to what the request calls.
 package struct TracingHandler: RequestHandler {
@@ -16,7 +17,7 @@ package struct TracingHandler: RequestHandler {
         let fields = request.head.fields
         let parent = fields["traceparent"].flatMap { TraceContext(parent: $0, state: fields["tracestate"]) }
         let scope = tracer.scope(continuing: parent)
-        var response = await TraceScope.$current.withValue(scope) { await handler.respond(to: request) }
+        var response = await TraceScope.$current.with(scope) { await handler.respond(to: request) }
         response.trace.scope = scope
         response.trace.isEncrypted = request.isEncrypted
         return response

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 package import UploadModel
 
@@ -205,9 +206,8 @@ package final class Authenticator: Sendable {
         var text = authorization
         let (hasScheme, credential) = text.withUTF8 { bytes in
             (
-                bytes.count >= 7 && bytes[6] == UInt8(ascii: " ")
-                    && zip(bytes[..<6], "bearer".utf8).allSatisfy { $0 | 0x20 == $1 },
-                Self.credential(bytes.dropFirst(7))
+                Self.hasScheme(bytes),
+                Self.credential(UnsafeBufferPointer(rebasing: bytes.dropFirst(7)))
             )
         }
         guard hasScheme else {
@@ -223,11 +223,23 @@ package final class Authenticator: Sendable {
         return credential
     }
 
+    private static func hasScheme(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard bytes.count >= 7, bytes[6] == UInt8(ascii: " ") else { return false }
+        let scheme: StaticString = "bearer"
+        return scheme.withUTF8Buffer { wanted in wanted.indices.allSatisfy { bytes[$0] | 0x20 == wanted[$0] } }
+    }
+
     /// - Returns: `nil` if there is not exactly one word.
-    private static func credential(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> String? {
-        let word = bytes.drop { $0 == UInt8(ascii: " ") }
-        guard !word.isEmpty, word.allSatisfy({ 0x21 <= $0 && $0 <= 0x7E }) else { return nil }
-        return String(decoding: word, as: UTF8.self)
+    private static func credential(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
+        var start = 0
+        while start < bytes.count, bytes[start] == UInt8(ascii: " ") { start += 1 }
+        let word = UnsafeBufferPointer(rebasing: bytes[start...])
+        let isOne = WordScan.allSatisfy(
+            word,
+            words: { WordScan.isASCII($0) && !WordScan.has(below: 0x21, $0) && !WordScan.has(0x7F, $0) },
+            bytes: { 0x21 <= $0 && $0 <= 0x7E }
+        )
+        return word.isEmpty || !isOne ? nil : String(decoding: word, as: UTF8.self)
     }
 
     /// SHA-256 of the API key in an Authorization field, for `accepts`.

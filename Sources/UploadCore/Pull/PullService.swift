@@ -313,7 +313,7 @@ package final class PullService: Sendable {
     private func tracedAttempt(_ job: PullJob) async {
         guard let tracer else { return await attempt(job) }
         let scope = tracer.scope(continuing: nil)
-        await TraceScope.$current.withValue(scope) { await attempt(job) }
+        await TraceScope.$current.with(scope) { await attempt(job) }
         scope.end("pull", .work, [FinishedSpan.Attribute("sluice.upload.id", job.uploadID.text)])
     }
 }

@@ -37,7 +37,7 @@ package final class SweepService: Sendable {
     /// the first sweep of a process and then once an hour; if several processes share a state, only one of them runs
     /// these checks.
     package func run() async -> SweepReport {
-        await FreeingWork.$isRunning.withValue(true) { await sweep() }
+        await FreeingWork.$isRunning.with(true) { await sweep() }
     }
 
     private func sweep() async -> SweepReport {
