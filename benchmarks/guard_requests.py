@@ -101,7 +101,7 @@ class Gateway:
     `kind` is one of `KINDS`.
     """
 
-    def __init__(self, folder, kind, environment=None):
+    def __init__(self, folder, kind, environment=None, command=(*ALONE, BINARY), **about):
         folder.mkdir(parents=True)
         variables = {
             "SLUICE_DATA_DIR": str(folder / "data"),
@@ -117,10 +117,11 @@ class Gateway:
         variables |= KINDS[kind] | (environment or {})
         self.peer = Peer(
             f"sluice, {kind}",
-            [*ALONE, BINARY, "serve"],
+            [*command, "serve"],
             environment=variables,
             pattern=r"listening on http://127\.0\.0\.1:(\d+)\n",
             log=folder / "output",
+            **about,
         )
         self.pid = self.peer.process.pid
         self.port = self.peer.port

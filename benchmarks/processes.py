@@ -42,6 +42,8 @@ class Peer:
         self.store = about.get("store")
         self.creation = about.get("creation")
         self.certificate = about.get("certificate")
+        # Seconds.
+        self.patience = about.get("patience", 20)
         self.log = Path(log)
         with open(log, "wb") as output:
             self.process = subprocess.Popen(
@@ -66,8 +68,8 @@ class Peer:
         return False
 
     def _wait_for(self, look, failure):
-        """Polls every 2 ms, which is the precision of the start-up time, for at most 20 s."""
-        end = time.monotonic() + 20
+        """Polls every 2 ms, which is the precision of the start-up time, for a while."""
+        end = time.monotonic() + self.patience
         while time.monotonic() < end and self.process.poll() is None:
             if found := look():
                 return found
