@@ -14,6 +14,7 @@ from harness.daemon import free_port
 from harness.data import KIB, MIB, content, sha256
 from harness.http_server import LocalServer
 from harness.origin import Origin
+from harness.padded_origin import PaddedOrigin
 from harness.receiver import Receiver
 from harness.server import Server, run
 from harness.vimeo import Plain as Vimeo
@@ -345,6 +346,19 @@ def test_unclear_framing(api, name):
         identifier = pull(api, f"{origin.url}/a.mp4")
         failed(api, identifier, "malformed_answer")
     assert api.upload(identifier)["offset"] == 0
+
+
+@pytest.mark.parametrize("block", [1, 16384])
+def test_content_in_padded_records(make_server, certificate, block):
+    data = content(2000, 11)
+    trusting = make_server(environment=SETTINGS | {"SLUICE_PULL_AUTHORITIES": str(certificate.path)}).start()
+    api = API(trusting.url, trusting.admin_key)
+    with PaddedOrigin(certificate, data, block) as origin:
+        identifier = pull(api, f"{origin.url}/a.mp4")
+        if block == 1:
+            completed(api, identifier, data)
+        else:
+            assert failed(api, identifier, "malformed_answer")["attempts"] == 1
 
 
 # Limits

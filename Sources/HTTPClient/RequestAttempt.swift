@@ -53,9 +53,10 @@ final class RequestAttempt {
     private static let maximumFieldBytes = 256 << 10
     /// Maximum content of a redirect that is read to keep the connection.
     private static let maximumDiscarded = 64 << 10
-    /// Maximum bytes that of a response in chunks that are read for each byte of content, after the first ``freeBytes``.
+    /// Maximum bytes that are read for each byte of content, after the first ``freeBytes``.
     ///
-    /// libcurl skips extensions of chunks, however long they are. A chunk of one byte in TLS records of its own is about 100 bytes.
+    /// libcurl skips extensions of chunks, however long they are, and OpenSSL the padding of TLS records, up to 16 KiB for
+    /// a byte of content. A chunk of one byte in TLS records of its own is about 100 bytes.
     private static let maximumBytesPerContent: Int64 = 256
     private static let freeBytes: Int64 = 1 << 20
 
@@ -366,7 +367,7 @@ final class RequestAttempt {
 
     /// Whether what was read is in proportion to the content; also if that is not known, as of a connection that had other requests.
     private var isMostlyContent: Bool {
-        guard let socket, openedSockets.contains(socket), fields.contains("Transfer-Encoding") else { return true }
+        guard let socket, openedSockets.contains(socket) else { return true }
         return (ccurl_bytes_read(socket) - Self.freeBytes) / Self.maximumBytesPerContent <= contentBytes
     }
 }
