@@ -1,6 +1,7 @@
 """Pulls: the gateway fetches uploads from an origin that behaves in every way that origins do."""
 
 import contextlib
+import gzip
 import random
 import re
 import socket
@@ -11,7 +12,9 @@ import pytest
 from harness.api import API, field_problem, problem
 from harness.daemon import free_port
 from harness.data import KIB, MIB, content, sha256
+from harness.http_server import LocalServer
 from harness.origin import Origin
+from harness.padded_origin import PaddedOrigin
 from harness.receiver import Receiver
 from harness.server import Server, run
 from harness.vimeo import Plain as Vimeo
@@ -299,6 +302,63 @@ def test_a_redirect_loop(api, origin):
 def test_an_unrequested_coding(api, origin):
     origin.add("/gzip", b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
     failed(api, pull(api, f"{origin.url}/gzip"), "content_encoded")
+
+
+# Framing that another reader could take for another content
+
+
+def in_chunks(data):
+    return b"%x\r\n" % len(data) + data + b"\r\n0\r\n\r\n"
+
+
+LETTERS = b"abcde" * 20
+NESTED = gzip.compress(gzip.compress(gzip.compress(bytes(MIB))))
+
+FRAMING = {
+    "nested-gzip": (b"Transfer-Encoding: gzip, gzip, gzip, chunked", in_chunks(NESTED)),
+    "gzip": (b"Transfer-Encoding: gzip, chunked", in_chunks(gzip.compress(LETTERS))),
+    "gzip-without-chunks": (b"Transfer-Encoding: gzip", gzip.compress(LETTERS)),
+    "two-codings": (b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", in_chunks(LETTERS)),
+    "chunks-in-chunks": (b"Transfer-Encoding: chunked, chunked", in_chunks(LETTERS)),
+    "identity": (b"Transfer-Encoding: identity", LETTERS),
+    "length-and-chunks": (b"Content-Length: 5\r\nTransfer-Encoding: chunked", in_chunks(LETTERS)),
+    "folded-coding": (b"Transfer-Encoding:\r\n chunked", in_chunks(LETTERS)),
+    "two-lengths": (b"Content-Length: 5\r\nContent-Length: 100", LETTERS),
+    "list-of-lengths": (b"Content-Length: 5, 100", LETTERS),
+    "plus": (b"Content-Length: +100", LETTERS),
+    "64-bits": (b"Content-Length: 99999999999999999999999", LETTERS),
+    "folded-length": (b"Content-Length: 1\r\n 00", LETTERS),
+    "space-before-colon": (b"Content-Length : 1", LETTERS),
+    "length-of-interim": (b"Content-Length: 5\r\n\r\nHTTP/1.1 200 OK", LETTERS),
+}
+
+
+@pytest.mark.parametrize("name", FRAMING)
+def test_unclear_framing(api, name):
+    fields, data = FRAMING[name]
+    status = b"HTTP/1.1 103 Early\r\n" if "interim" in name else b"HTTP/1.1 200 OK\r\n"
+
+    def answer(handler):
+        handler.wfile.write(status + fields + b"\r\n\r\n" + data)
+        handler.close_connection = True
+
+    with LocalServer(answer) as origin:
+        identifier = pull(api, f"{origin.url}/a.mp4")
+        failed(api, identifier, "malformed_answer")
+    assert api.upload(identifier)["offset"] == 0
+
+
+@pytest.mark.parametrize("block", [1, 16384])
+def test_content_in_padded_records(make_server, certificate, block):
+    data = content(2000, 11)
+    trusting = make_server(environment=SETTINGS | {"SLUICE_PULL_AUTHORITIES": str(certificate.path)}).start()
+    api = API(trusting.url, trusting.admin_key)
+    with PaddedOrigin(certificate, data, block) as origin:
+        identifier = pull(api, f"{origin.url}/a.mp4")
+        if block == 1:
+            completed(api, identifier, data)
+        else:
+            assert failed(api, identifier, "malformed_answer")["attempts"] == 1
 
 
 # Limits

@@ -45,6 +45,8 @@ final class EasyHandle {
             // `PreparedRequest.redirected` follows redirects, because it decides what may be sent to another host.
             && set(CURLOPT_FOLLOWLOCATION, 0)
             && set(CURLOPT_NETRC, 0)
+            // Content is passed on as it comes, with the coding that its fields name; transfer codings but chunks are refused.
+            && set(CURLOPT_HTTP_CONTENT_DECODING, 0)
             && set(CURLOPT_SSL_VERIFYPEER, settings.verifiesCertificates ? 1 : 0)
             && set(CURLOPT_SSL_VERIFYHOST, settings.verifiesCertificates ? 2 : 0)
             // A response to streamed content is short, and many requests may send content at the same time.

@@ -16,9 +16,9 @@ package enum HTTPClientError: Error, Equatable, Sendable {
     case proxy(status: Int)
     /// The content of the request failed.
     case contentFailed
-    /// The response is not valid HTTP.
+    /// The response is not valid HTTP, or its framing is ambiguous or in a coding that was not requested.
     case malformed
-    /// The response has far more framing, such as extensions of chunks, than content.
+    /// The response has far more framing, such as extensions of chunks and padding of TLS records, than content.
     case padded
     case timedOut
     /// The content of the response exceeds the limit.

@@ -9,10 +9,12 @@ package struct HTTPClientHead: Sendable, Equatable {
 
     /// Announced length of the content in bytes; `nil` if it is missing or ambiguous.
     package var contentLength: Int64? {
-        guard let text = headers["Content-Length"], text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
-            return nil
-        }
-        return Int64(text)
+        headers["Content-Length"].flatMap(Self.length)
+    }
+
+    /// `nil` if it is not a number of digits only, or exceeds 63 bits.
+    static func length(_ text: String) -> Int64? {
+        text.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } ? Int64(text) : nil
     }
 }
 

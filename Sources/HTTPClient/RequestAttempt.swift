@@ -40,6 +40,10 @@ final class RequestAttempt {
     private var fields = HTTPFields()
     private var fieldBytes = 0
     private var isHeadComplete = false
+    /// Whether the next line of a head is its status line.
+    private var isBeforeHead = true
+    /// Whether the last field says where the content ends.
+    private var isFraming = false
     /// The target of a redirect that will be followed.
     private var location: String?
     private var discarded = 0
@@ -49,9 +53,10 @@ final class RequestAttempt {
     private static let maximumFieldBytes = 256 << 10
     /// Maximum content of a redirect that is read to keep the connection.
     private static let maximumDiscarded = 64 << 10
-    /// Maximum bytes of a response in chunks that are read for each byte of content, after the first ``freeBytes``.
+    /// Maximum bytes that are read for each byte of content, after the first ``freeBytes``.
     ///
-    /// libcurl skips extensions of chunks, however long they are. A chunk of one byte in TLS records of its own is about 100 bytes.
+    /// libcurl skips extensions of chunks, however long they are, and OpenSSL the padding of TLS records, up to 16 KiB for
+    /// a byte of content. A chunk of one byte in TLS records of its own is about 100 bytes.
     private static let maximumBytesPerContent: Int64 = 256
     private static let freeBytes: Int64 = 1 << 20
 
@@ -277,24 +282,55 @@ final class RequestAttempt {
         if isHeadComplete { return true }
         var text = line[...]
         while let last = text.last, last == 10 || last == 13 { text = text.dropLast() }
-        if text.starts(with: "HTTP/".utf8) {
-            fields = HTTPFields()
-            let parts = text.split(separator: 0x20, maxSplits: 2)
-            status = parts.count > 1 ? Int(String(decoding: parts[1], as: UTF8.self)) ?? 0 : 0
-            return true
-        }
+        if isBeforeHead { return takeStatusLine(text) }
         if text.isEmpty {
+            isBeforeHead = true
+            guard hasClearFraming else { return false }
             if status >= 200 { completeHead() }
             return true
         }
-        // Not a field: for example a folded line, which libcurl passes on unchanged.
-        guard let colon = text.firstIndex(of: UInt8(ascii: ":")),
-            let name = FieldName(String(decoding: text[..<colon], as: UTF8.self))
-        else { return true }
+        let colon = text.firstIndex(of: UInt8(ascii: ":"))
+        let label = String(decoding: text[..<(colon ?? text.endIndex)], as: UTF8.self)
+        guard let colon, let name = FieldName(label) else {
+            // Not a field: for example a folded line, which libcurl passes on unchanged. It must not mean another
+            // length than the one that libcurl took.
+            return !isFraming && FieldName(label.trimmingWhitespace()).map(Self.isFraming) != true
+        }
+        isFraming = Self.isFraming(name)
         let value = String(decoding: text[(colon + 1)...], as: UTF8.self)
         guard ClientText.isAllowed(value) else { return false }
         fields.append(name, value.trimmingWhitespace())
         return true
+    }
+
+    /// - Returns: Whether it is a status line as RFC 9112 §4 defines; libcurl takes others, too, and some for other statuses.
+    private func takeStatusLine(_ line: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        let isDigit = { (byte: UInt8) in (0x30...0x39).contains(byte) }
+        let parts = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count > 1, parts[0].count == 8, parts[0].starts(with: "HTTP/1.".utf8),
+            parts[0].last.map(isDigit) == true, parts[1].count == 3, parts[1].allSatisfy(isDigit)
+        else { return false }
+        status = parts[1].reduce(0) { $0 * 10 + Int($1 - 0x30) }
+        fields = HTTPFields()
+        isFraming = false
+        isBeforeHead = false
+        return status >= 100
+    }
+
+    private static func isFraming(_ name: FieldName) -> Bool { name == "Content-Length" || name == "Transfer-Encoding" }
+
+    /// Whether the head says without doubt where its content ends (RFC 9112 §6.3), and has no coding but chunks.
+    ///
+    /// libcurl decodes codings that were not requested, also nested ones, which take minutes for some KB, and takes the
+    /// last of several lengths. It does so with content only, so nothing is decoded before the refusal. Interim heads
+    /// may have neither field.
+    private var hasClearFraming: Bool {
+        let codings = fields.all("Transfer-Encoding")
+        let hasLength = fields.contains("Content-Length")
+        if status < 200 { return codings.isEmpty && !hasLength }
+        if !codings.isEmpty { return !hasLength && codings.map { $0.lowercasedASCII() } == ["chunked"] }
+        let lengths = fields.list("Content-Length").map(HTTPClientHead.length)
+        return !hasLength || (lengths.first ?? nil) != nil && lengths.allSatisfy { $0 == lengths[0] }
     }
 
     private func completeHead() {
@@ -328,9 +364,10 @@ final class RequestAttempt {
         case .unwanted: return 0
         }
     }
+
     /// Whether what was read is in proportion to the content; also if that is not known, as of a connection that had other requests.
     private var isMostlyContent: Bool {
-        guard let socket, openedSockets.contains(socket), fields.contains("Transfer-Encoding") else { return true }
+        guard let socket, openedSockets.contains(socket) else { return true }
         return (ccurl_bytes_read(socket) - Self.freeBytes) / Self.maximumBytesPerContent <= contentBytes
     }
 }

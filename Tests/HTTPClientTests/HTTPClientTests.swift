@@ -219,6 +219,106 @@ struct HTTPClientTests {
         #expect(try await client.send(request).body.count == 300_000)
     }
 
+    // MARK: Framing
+
+    /// Neither a gzip stream nor one of deflate: a decoder that gets it fails, with another error.
+    private static let letters = String(repeating: "abcde", count: 20)
+    private static let chunked = "64\r\n\(letters)\r\n0\r\n\r\n"
+
+    /// The failure of a request before its head is passed on.
+    private func failureOfHead(_ request: HTTPClientRequest) async -> HTTPClientError? {
+        do throws(HTTPClientError) {
+            _ = try await client.open(request)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test(
+        "a transfer coding but chunks is refused before its content, which comes with the head",
+        arguments: [
+            "gzip, gzip, gzip, chunked", "gzip, chunked", "gzip", "deflate", "GZIP", "x-gzip", "br", "chunked, gzip",
+            "chunked, chunked", "chunked\r\nTransfer-Encoding: chunked", "deflate\r\nTransfer-Encoding: chunked",
+            "chunked\r\nTransfer-Encoding: gzip", "identity", "chunked;a=b", "", "\r\n chunked",
+            "chunked\r\n , gzip",
+        ]
+    )
+    func otherTransferCodings(_ codings: String) async throws {
+        let content = codings.contains("chunked") ? Self.chunked : Self.letters
+        let fields = "Transfer-Encoding: \(codings)\r\n\r\n"
+        let heads = [
+            "HTTP/1.1 200 OK\r\n", "HTTP/1.0 200 OK\r\n", "http/1.1 200 OK\r\n", "HTTP/1.1 404 No\r\n",
+            "HTTP/1.1 302 Found\r\nLocation: /\r\n", "HTTP/1.1 204 No\r\n", "HTTP/1.1 304 Not\r\n",
+        ]
+        let server = try RawServer((heads + heads.prefix(1)).map { [.send($0 + fields + content), .wait] })
+        var request = request(server.port, redirects: 1)
+        for head in heads { #expect(await failureOfHead(request) == .malformed, "\(head)") }
+        request.method = "HEAD"
+        #expect(await failureOfHead(request) == .malformed)
+        await server.finish()
+    }
+
+    @Test(
+        "a length that is ambiguous or not a number is refused",
+        arguments: [
+            "Content-Length: 5\r\nContent-Length: 100", "Content-Length: 100\r\nContent-Length: 5",
+            "Content-Length: 100\r\nContent-Length: +100", "Content-Length: 5, 100", "Content-Length: +100",
+            "Content-Length: -1", "Content-Length: 1e2", "Content-Length: 5 5", "Content-Length:",
+            "Content-Length: 9223372036854775808", "Content-Length: 99999999999999999999999",
+            "Content-Length: 1\r\n 00", "Content-Length: 1\r\n\t00", "Content-Length:\r\n 100", "Content-Length : 1",
+            "Content-Length: 100\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 100",
+            "Transfer-Encoding : chunked",
+        ]
+    )
+    func unclearLengths(_ fields: String) async throws {
+        let content = fields.contains("chunked") ? Self.chunked : Self.letters
+        let server = try RawServer([[.send("HTTP/1.1 200 OK\r\n\(fields)\r\n\r\n\(content)")]])
+        #expect(await failureOfHead(request(server.port)) == .malformed)
+    }
+
+    @Test(
+        "an interim response with fields of content is refused",
+        arguments: ["Transfer-Encoding: chunked", "Transfer-Encoding: gzip", "Content-Length: 0", "Content-Length: 3"]
+    )
+    func framingOfInterimResponses(_ field: String) async throws {
+        let head = "HTTP/1.1 103 Early Hints\r\n\(field)\r\n\r\nHTTP/1.1 200 OK\r\n"
+        let server = try RawServer([[.send("\(head)Content-Length: 100\r\n\r\n\(Self.letters)")]])
+        #expect(await failureOfHead(request(server.port)) == .malformed)
+    }
+
+    @Test(
+        "status lines have the form of HTTP/1.0 and 1.1 exactly",
+        arguments: ["HTTP/1.1  200 OK", "HTTP/1.1 2000 OK", "HTTP/1.1 20 OK", "HTTP/1.1 099 OK", "HTTP/1.10 200 OK"]
+    )
+    func otherStatusLines(_ line: String) async throws {
+        let server = try RawServer([[.send("\(line)\r\nContent-Length: 100\r\n\r\n\(Self.letters)")]])
+        #expect(await failureOfHead(request(server.port)) == .malformed)
+    }
+
+    @Test("clear framing is accepted, and codings of the content are left as they are")
+    func clearFraming() async throws {
+        let heads = [
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding:CHUNKED \r\n", "HTTP/1.0 200\r\ntransfer-encoding: chunked\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 100\r\nContent-Length: 100\r\n", "HTTP/1.1 200 \r\n",
+            "HTTP/1.0 200 OK\r\nX-Folded: one\r\n two\r\nContent-Length: 100\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 100\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+        ]
+        let server = try RawServer(
+            heads.map { head in
+                let content = head.lowercased().contains("chunked") ? Self.chunked : Self.letters
+                return [.send("\(head)\r\n\(content)")]
+            }
+        )
+        var request = request(server.port)
+        request.keepsConnection = false
+        for head in heads {
+            let response = try await client.send(request)
+            #expect(response.status == 200 && response.body == Array(Self.letters.utf8), "\(head)")
+        }
+    }
+
     // MARK: Failures
 
     @Test("a broken connection is reported")
