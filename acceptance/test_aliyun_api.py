@@ -578,7 +578,9 @@ def test_pulls_that_are_refused(gateway, vod, tmp_path):
         return refusal(vod, "UploadMediaByURL", **parameters)
 
     assert told() == (400, "MissingParameter")
-    for url in ["ftp://127.0.0.1/x.mp4", "x", "http://", "http://10.0.0.1/x.mp4"]:
+    # A host, too, is text with few combining marks in a row.
+    marks = f"http://a{'%CC%81' * 65}.example/x.mp4"
+    for url in ["ftp://127.0.0.1/x.mp4", "x", "http://", "http://10.0.0.1/x.mp4", marks]:
         assert told(UploadURLs=url) == (400, "InvalidParameter"), url
     many = ",".join(f"http://127.0.0.1:1/{n}.mp4" for n in range(21))
     assert told(UploadURLs=many) == (400, "InvalidParameter")

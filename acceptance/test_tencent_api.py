@@ -1000,7 +1000,9 @@ def test_pulls_that_are_refused(puller, gateway, tmp_path):
         return refused(puller, pair, "PullUpload", body)
 
     assert told() == "MissingParameter"
-    for url in ["ftp://127.0.0.1/x.mp4", "x", "http://", "http://10.0.0.1/x.mp4"]:
+    # A host, too, is text with few combining marks in a row.
+    marks = f"http://a{'%CC%81' * 65}.example/x.mp4"
+    for url in ["ftp://127.0.0.1/x.mp4", "x", "http://", "http://10.0.0.1/x.mp4", marks]:
         assert told(MediaUrl=url) == "InvalidParameterValue.MediaUrl", url
     assert told(MediaUrl="http://127.0.0.1:1/x") == "InvalidParameterValue.MediaType"
     assert told(MediaUrl="http://127.0.0.1:1/x.mp4", MediaName="a/b") == "InvalidParameterValue.MediaName"
