@@ -460,6 +460,11 @@ def test_progress_is_reported_without_a_signature(gateway, vod):
     asked = progress("GetUploadProgress", identifier, UploadInfoList=json.dumps(asked), **browser)
     found = checked(sent(gateway.url, asked, "GET"))
     assert isinstance(found.get("UploadProgress", {}).get("UploadProgressList", []), list)
+    # Of what people take for one character, as much is kept as of other texts.
+    model = "d" + "\u20dd" * 5000
+    checked(sent(gateway.url, progress("ReportUploadProgress", identifier, DeviceModel=model), place="form"))
+    (detail,) = vod("GetUploadDetails", MediaIds=identifier)["UploadDetails"]
+    assert detail["DeviceModel"] == model[:64]
     # Nothing that strangers report changes a media.
     checked(sent(gateway.url, progress("ReportUploadProgress", UNKNOWN), place="form"))
     checked(sent(gateway.url, progress("ReportUploadProgress", identifier, UploadRatio="1"), place="form"))
@@ -552,12 +557,30 @@ def test_media_is_pulled(gateway, app, name, app_id):
     assert sdk("GetURLUploadInfos", JobIds=f"{good},{UNKNOWN}")["NonExists"] == [UNKNOWN]
 
 
+def test_the_name_in_a_url_is_a_title_as_far_as_a_client_could_send_it(gateway, vod):
+    names = {
+        "caf%C3%A9.mp4": "café.mp4",
+        # One character for people, of any length.
+        "a" + "%E2%83%9D" * 500 + ".mp4": "a" + "\u20dd" * 127,
+        # More combining marks than text of requests may have: it stays encoded.
+        "a" + "%CC%81" * 65 + ".mp4": ("a" + "%CC%81" * 65)[:128],
+    }
+    with Origin() as origin:
+        for name, title in names.items():
+            origin.add("/" + name, VIDEO)
+            (job,) = vod("UploadMediaByURL", UploadURLs=f"{origin.url}/{name}")["UploadJobs"]
+            media = finished(vod, job["JobId"])["MediaId"]
+            assert info(vod, media)["Title"] == title, name[:20]
+
+
 def test_pulls_that_are_refused(gateway, vod, tmp_path):
     def told(**parameters):
         return refusal(vod, "UploadMediaByURL", **parameters)
 
     assert told() == (400, "MissingParameter")
-    for url in ["ftp://127.0.0.1/x.mp4", "x", "http://", "http://10.0.0.1/x.mp4"]:
+    # A host, too, is text with few combining marks in a row.
+    marks = f"http://a{'%CC%81' * 65}.example/x.mp4"
+    for url in ["ftp://127.0.0.1/x.mp4", "x", "http://", "http://10.0.0.1/x.mp4", marks]:
         assert told(UploadURLs=url) == (400, "InvalidParameter"), url
     many = ",".join(f"http://127.0.0.1:1/{n}.mp4" for n in range(21))
     assert told(UploadURLs=many) == (400, "InvalidParameter")
@@ -821,6 +844,10 @@ def test_parameters_of_other_calls_that_are_wrong(gateway, vod, app):
         # Each is searched for in the title of every media.
         {"Match": f"Title in ({', '.join(['x'] * 65)})"},
         {"Match": f"Tags in ({', '.join(['x'] * 257)})"},
+        {"Match": f"Title = '{'É' * 257}'"},
+        {"Match": f"Description != '{'x' * 257}'"},
+        {"Match": f"Title in (x, '{'x' * 257}')"},
+        {"Match": f"Tags = '{'x' * 16376}'"},
         {"ScrollToken": "x"},
     ]:
         assert told("SearchMedia", **wrong)[0] == 400, wrong

@@ -85,6 +85,8 @@ def test_a_created_key_has_the_limits_and_shows_its_secret_once(gateway, api):
     [
         ({"name": ""}, "name"),
         ({"name": "x" * 101}, "name"),
+        # One character for people.
+        ({"name": "x" + "\u20dd" * 100}, "name"),
         ({"name": None}, "name"),
         ({"scopes": []}, "scopes"),
         ({"scopes": ["root"]}, "scopes"),

@@ -292,7 +292,7 @@ LIMITS = [
     ("classId", [0, 1, 2_147_483_647], [1.5, "1", 10**30]),
     ("taskNotifyMode", ["Finish", "Change", "None"], ["finish", "", "Other", 1]),
     ("taskPriority", [-10, 0, 10], [-11, 11, "1", 0.5]),
-    ("procedure", ["LongVideoPreset"], [1, []]),
+    ("procedure", ["LongVideoPreset", "日" * 1024], [1, [], "x" * 1025]),
     ("sourceContext", ["x" * 250, "日" * 250], ["x" * 251, 1, {}]),
     ("sessionContext", ["x" * 1000], ["x" * 1001, 1]),
     ("oneTimeValid", [0, 1], [2, -1, "1", 10**20]),
@@ -318,6 +318,15 @@ def test_the_edge_of_a_limit_is_accepted(direct_api, name, value):
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, _, bad in LIMITS for value in bad])
 def test_values_beyond_a_limit_are_refused(direct_api, name, value):
     field_problem(direct_api.post(PATH, with_procedure(name, value)), name)
+
+
+def test_a_signature_that_no_upload_accepts_is_not_issued(direct_api):
+    """Uploads read signatures of at most 16 KiB."""
+    parts = ["日" * 1000, "日" * 999]
+    for session, procedure, name in [(*parts, "sessionContext"), (*reversed(parts), "procedure")]:
+        field_problem(direct_api.post(PATH, {"sessionContext": session, "procedure": procedure}), name)
+    answer = direct_api.post(PATH, {"sessionContext": parts[0], "sourceContext": "日" * 250})
+    assert answer.status_code == 201 and len(answer.json()["signature"]) <= 16_384
 
 
 @pytest.mark.parametrize("name", ["taskPriority", "taskNotifyMode"])

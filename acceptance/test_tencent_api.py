@@ -992,6 +992,22 @@ def test_media_is_pulled(puller):
     assert puller.client().list_objects_v2(Bucket=BUCKET, Prefix=f"vod/{SUB}/{task['FileId']}")["KeyCount"] == 0
 
 
+def test_the_name_in_a_url_is_a_name_as_far_as_a_client_could_send_it(puller):
+    sdk, pair = SDK(puller), own_pair(puller)
+    with Origin() as origin:
+        # One character for people, of any length.
+        path = "/a" + "%E2%83%9D" * 500 + ".mp4"
+        origin.add(path, b"film")
+        answer = sdk("PullUpload", MediaUrl=origin.url + path)
+        task = finished(puller, pair, answer["TaskId"])
+        assert task["MediaBasicInfo"]["Name"] == "a" + "\u20dd" * 127
+        sdk("DeleteMedia", FileId=task["FileId"])
+        # More combining marks than text of requests may have: as one that is not UTF-8.
+        for name in ("a" + "%CC%81" * 65, "a%FF"):
+            body = {"MediaUrl": f"{origin.url}/{name}.mp4"}
+            assert refused(puller, pair, "PullUpload", body) == "InvalidParameterValue.MediaType"
+
+
 def test_a_pull_that_fails_says_why(puller):
     sdk, pair = SDK(puller), own_pair(puller)
     with Origin() as origin:
@@ -1028,7 +1044,9 @@ def test_pulls_that_are_refused(puller, gateway, tmp_path):
         return refused(puller, pair, "PullUpload", body)
 
     assert told() == "MissingParameter"
-    for url in ["ftp://127.0.0.1/x.mp4", "x", "http://", "http://10.0.0.1/x.mp4"]:
+    # A host, too, is text with few combining marks in a row.
+    marks = f"http://a{'%CC%81' * 65}.example/x.mp4"
+    for url in ["ftp://127.0.0.1/x.mp4", "x", "http://", "http://10.0.0.1/x.mp4", marks]:
         assert told(MediaUrl=url) == "InvalidParameterValue.MediaUrl", url
     assert told(MediaUrl="http://127.0.0.1:1/x") == "InvalidParameterValue.MediaType"
     assert told(MediaUrl="http://127.0.0.1:1/x.mp4", MediaName="a/b") == "InvalidParameterValue.MediaName"

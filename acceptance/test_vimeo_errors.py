@@ -121,7 +121,19 @@ def flipped(text, place=-1):
 # 2204 with the codes of its parameters
 
 UPLOAD = {"approach": "tus", "size": 5}
+
+
+def cluster(count):
+    """What people take for one character, of `count` code points."""
+    return "a" + "\u20dd" * (count - 1)
+
+
 LABELS = [
+    ({"name": cluster(129)}, "name", 2250),
+    ({"name": "a" + "\u200d" * 200_000}, "name", 2250),
+    ({"name": "a" + "\U000e0061" * 128}, "name", 2250),
+    ({"description": cluster(5001)}, "description", 2251),
+    *[({name: cluster(33)}, name, code) for name, code in (("password", 2233), ("license", 2204), ("locale", 2204))],
     ({"name": "x" * 129}, "name", 2250),
     ({"name": 7}, "name", None),
     ({"name": "a\0b"}, "name", None),
@@ -163,6 +175,13 @@ VIDEOS = [
     ({"upload": {"approach": "post", "redirect_url": "https://x.example/\u0000"}}, "upload.redirect_url", 2256),
     ({"upload": {"approach": "post", "redirect_url": " https://x.example/"}}, "upload.redirect_url", 2256),
     ({"upload": UPLOAD | {"mime_type": 7}}, "upload.mime_type", 2204),
+    ({"upload": UPLOAD | {"mime_type": cluster(257)}}, "upload.mime_type", 2204),
+    ({"upload": UPLOAD, "file_name": cluster(1025)}, "file_name", 2204),
+    (
+        {"upload": {"approach": "post", "redirect_url": "https://x.example/" + cluster(2048)}},
+        "upload.redirect_url",
+        2256,
+    ),
     ({"upload": {"approach": "pull"}}, "upload.link", 2204),
     ({"upload": {"approach": "pull", "link": 7}}, "upload.link", 2204),
     ({"upload": {"approach": "pull", "link": "file:///etc/passwd"}}, "upload.link", 2204),
@@ -179,6 +198,7 @@ TICKETS = [
 VERSIONS = [
     ({"upload": UPLOAD}, "file_name", 2204),
     ({"upload": UPLOAD, "file_name": 7}, "file_name", 2204),
+    ({"upload": UPLOAD, "file_name": cluster(1025)}, "file_name", 2204),
     ({"upload": {"approach": "tus"}, "file_name": "a"}, "upload.size", 2254),
     ({"upload": UPLOAD | {"size": -1}, "file_name": "a"}, "upload.size", 2254),
 ]
@@ -187,6 +207,8 @@ TRACKS = [
     ({"language": "en"}, "type", 2204),
     ({"type": "captions", "language": 7}, "language", 2204),
     ({"type": "captions", "name": "x" * 257}, "name", 2204),
+    ({"type": "captions", "name": cluster(257)}, "name", 2204),
+    ({"type": "captions", "language": cluster(33)}, "language", 2204),
     ({"type": "captions", "active": "maybe"}, "active", 2204),
 ]
 PICTURES = [({"active": 7}, "active", 2204), ({"active": []}, "active", 2204)]

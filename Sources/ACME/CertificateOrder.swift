@@ -40,7 +40,7 @@ struct CertificateOrder: Sendable {
     /// - Returns: The key of the certificate, and the chain in PEM, which begins with the certificate.
     func certificate() async throws(ACMEFailure) -> (key: P256Key, chain: String) {
         let directory = try await client.directory()
-        let terms = directory.termsOfService.map { String($0.prefix(500)) } ?? "none"
+        let terms = directory.termsOfService.map { $0.first(scalars: 500) } ?? "none"
         logger.info(
             "a certificate is ordered",
             metadata: ["domains": "\(names.joined(separator: ", "))", "termsOfService": "\(terms)"]

@@ -44,7 +44,8 @@ package struct WebAddress: Sendable, Equatable {
         let defaultPort = UInt32(CURLU_DEFAULT_PORT)
         guard let scheme = Self.part(CURLUPART_SCHEME, of: url)?.lowercasedASCII(),
             scheme == "http" || scheme == "https",
-            let host = Self.part(CURLUPART_HOST, of: url)?.lowercasedASCII(), !host.isEmpty,
+            // Its percent-encoding is decoded.
+            let host = Self.part(CURLUPART_HOST, of: url)?.lowercasedASCII(), !host.isEmpty, ClientText.isAllowed(host),
             let port = Self.part(CURLUPART_PORT, of: url, flags: defaultPort), let number = UInt16(port),
             let path = Self.part(CURLUPART_PATH, of: url)
         else { return nil }

@@ -73,7 +73,7 @@ package enum ContentDisposition {
         let parts = value.utf8
             .split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, String(Substring(parts[0])).lowercasedASCII() == "utf-8" else { return nil }
-        return PercentEncoding.decode(parts[2]).flatMap { String(clientText: $0) }
+        return PercentEncoding.text(parts[2])
     }
 
     /// RFC 6266 §4.3: recipients must not use a path from a file name.

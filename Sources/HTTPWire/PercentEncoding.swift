@@ -48,6 +48,12 @@ package enum PercentEncoding {
         return output
     }
 
+    /// The text that `encoded` stands for; `nil` if a `%` is not followed by two hexadecimal digits, or if it is no text
+    /// that `ClientText` allows.
+    package static func text(_ encoded: some Sequence<UInt8>) -> String? {
+        decode(encoded).flatMap { String(clientText: $0) }
+    }
+
     /// RFC 3986 §2.3: letters, digits, `-`, `.`, `_`, `~`.
     @inlinable @inline(__always)
     package static func isUnreserved(_ byte: UInt8) -> Bool {

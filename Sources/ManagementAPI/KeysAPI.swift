@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import GatewayKit
 internal import HTTPWire
@@ -63,7 +64,9 @@ struct KeysAPI: Sendable {
         let actor = try await access.require(.admin, request)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let name = fields.string("name", maximumLength: 400, isRequired: true)
-        if let name, !(1...100).contains(name.count) { fields.reject("name", "must have 1 to 100 characters") }
+        if let name, name.isEmpty || !name.hasScalars(atMost: 100) {
+            fields.reject("name", "must have 1 to 100 characters")
+        }
         let names = Scope.allCases.map(\.rawValue)
         let scopes = Set(
             fields.strings("scopes", maximumCount: names.count, where: names.contains, names.joined(separator: ", "))

@@ -1,3 +1,4 @@
+internal import Bytes
 package import Foundation
 package import HTTPWire
 package import UploadModel
@@ -68,7 +69,7 @@ package struct Problem: Error {
 
     /// The beginning of a text, with a mark if it was truncated.
     private static func cut(_ text: String, to count: Int) -> String {
-        text.utf8.count <= count ? text : String(text.unicodeScalars.prefix(count)) + "…"
+        text.utf8.count <= count ? text : text.first(scalars: count) + "…"
     }
 
     private struct Document: Encodable {

@@ -35,7 +35,7 @@ package enum MetadataText {
             guard names.contains(name) ? isName(value) : isValue(value) else {
                 throw UploadError(
                     .invalidRequest,
-                    "The metadata `\(name.prefix(64))` has the control character "
+                    "The metadata `\(name.first(scalars: 64))` has the control character "
                         + "\(names.contains(name) ? code(in: value) : "U+0000"); remove it."
                 )
             }

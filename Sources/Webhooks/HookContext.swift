@@ -108,8 +108,7 @@ package struct HookContext: Sendable {
         // A bare token may follow `final;`, without any path.
         let start =
             segment.utf8.lastIndex(of: UInt8(ascii: ";")).map { segment.utf8.index(after: $0) } ?? segment.startIndex
-        guard let decoded = PercentEncoding.decode(segment[start...].utf8), let text = String(clientText: decoded)
-        else { return String(segment) }
+        guard let text = PercentEncoding.text(segment[start...].utf8) else { return String(segment) }
         if let id = locator.id(in: text) { return segment[..<start] + id.text }
         guard isOfPath, let rest = HookRedaction.withoutCode(text) else { return String(segment) }
         return segment[..<start] + PercentEncoding.encode(rest)

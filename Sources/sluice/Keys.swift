@@ -1,5 +1,6 @@
 import Administration
 import ArgumentParser
+import Bytes
 import Gateway
 import GatewayKit
 internal import ObjectGateway
@@ -52,7 +53,7 @@ struct Keys: AsyncParsableCommand {
                 }
             )
             guard !scopes.isEmpty else { throw ValidationError("name at least one --scope") }
-            guard !name.isEmpty, name.count <= 100 else {
+            guard !name.isEmpty, name.hasScalars(atMost: 100) else {
                 throw ValidationError("--name must have 1 to 100 characters")
             }
             let lifetime = try expiresIn.map { text in

@@ -626,6 +626,10 @@ struct ApsaraCallerTests {
         let long = report.merging(["DeviceModel": String(repeating: "d", count: 1000)]) { $1 }
         #expect(try await endpoint.send("ReportUploadProgress", long, by: nil) == "200")
         #expect(try await bench.recorded(media.id)?.progress?.deviceModel?.count == 64)
+        // One `Character`.
+        let cluster = report.merging(["DeviceModel": "d" + String(repeating: "\u{20DD}", count: 1000)]) { $1 }
+        #expect(try await endpoint.send("ReportUploadProgress", cluster, by: nil) == "200")
+        #expect(try await bench.recorded(media.id)?.progress?.deviceModel?.unicodeScalars.count == 64)
         let before = try await bench.library.record(media.id)?.record.version
         bench.clock.advance(by: 6601)
         #expect(try await endpoint.send("ReportUploadProgress", report, by: nil) == "200")

@@ -29,8 +29,13 @@ struct ApsaraMatchTests {
     @Test(
         "comparisons",
         arguments: [
-            ("Title = 'a b'", .isOne(of: ["a b"], .title)), ("title='a'", .isOne(of: ["a"], .title)),
-            ("Title = \"it's\"", .isOne(of: ["it's"], .title)), ("Title=''", .isOne(of: [""], .title)),
+            ("Title = 'a b'", .hasOne(of: [SearchedPart("a b")], .title)),
+            ("title='a'", .hasOne(of: [SearchedPart("a")], .title)),
+            ("Title = \"it's\"", .hasOne(of: [SearchedPart("it's")], .title)),
+            ("Title=''", .hasOne(of: [SearchedPart("")], .title)),
+            // Made ready for all media at once.
+            ("Title in ('ÉA', b)", .hasOne(of: [SearchedPart("éa"), SearchedPart("B")], .title)),
+            ("Description != 'X'", .not(.hasOne(of: [SearchedPart("x")], .description))),
             ("CateId = 5", .isOne(of: ["5"], .categoryID)), ("CateId=-1", .isOne(of: ["-1"], .categoryID)),
             ("Status != 'Normal'", .not(.isOne(of: ["Normal"], .status))),
             ("Status in ('Normal', 'Uploading')", .isOne(of: ["Normal", "Uploading"], .status)),
@@ -122,6 +127,23 @@ struct ApsaraMatchTests {
             #expect(try problem("Tags = b and " + list(field, 64))?.contains("64") == true)
         }
         #expect(try problem(list("Tags", 10_000)) != nil)
+    }
+
+    @Test("a filter has at most 16 KiB, and a word that is searched for 256 characters")
+    func lengths() throws {
+        for field in ["Title", "Description"] {
+            for letter in ["x", "É", "日", "\u{20DD}"] {
+                func word(_ count: Int) -> String { "a" + String(repeating: letter, count: count - 1) }
+                #expect(try problem("\(field) = '\(word(256))'") == nil)
+                #expect(try problem("\(field) = '\(word(257))'")?.contains("256") == true)
+                #expect(try problem("\(field) != '\(word(257))'")?.contains("256") == true)
+                #expect(try problem("\(field) in (a, '\(word(257))')")?.contains("256") == true)
+            }
+        }
+        #expect(try problem("Tags = '\(String(repeating: "x", count: 16_384 - 9))'") == nil)
+        #expect(try problem("Tags = '\(String(repeating: "x", count: 16_384 - 8))'")?.contains("16384") == true)
+        let name = "a" + String(repeating: "\u{20DD}", count: 5000)
+        #expect(try problem("\(name) = a").map { $0.utf8.count < 300 } == true)
     }
 
     @Test("no text stops the server", .timeLimit(.minutes(10)))

@@ -371,6 +371,35 @@ struct ApsaraPullsTests {
     }
 
     @Test(
+        "the name in a URL becomes the title as far as it is text that a client could send",
+        arguments: [
+            ("caf%C3%A9.mp4", "café.mp4"), ("%FF.mp4", "%FF.mp4"), ("%zz.mp4", "%zz.mp4"),
+            (
+                "a" + String(repeating: "%CC%81", count: 64) + ".mp4",
+                "a" + String(repeating: "\u{301}", count: 64) + ".mp4"
+            ),
+            // More marks than any other text may have: it stays encoded.
+            (
+                "a" + String(repeating: "%CC%81", count: 65) + ".mp4",
+                String(("a" + String(repeating: "%CC%81", count: 65)).prefix(128))
+            ),
+            // One `Character`.
+            (
+                "a" + String(repeating: "%E2%83%9D", count: 500) + ".mp4",
+                "a" + String(repeating: "\u{20DD}", count: 127)
+            ),
+            (String(repeating: "x", count: 3000) + ".mp4", ""),
+        ]
+    )
+    func titles(_ name: String, _ title: String) async throws {
+        let bench = try await ApsaraBench.telling()
+        _ = try await bench.call(.uploadMediaByURL, ["UploadURLs": "https://a.example/\(name)"])
+        let records = try await bench.state.records(ApsaraMedia.recordKind, prefix: "", after: nil, limit: 100)
+        let media = try #require(try records.map { try CodedRecord<ApsaraMedia>($0).content }.first)
+        #expect(media.labels.title.utf8.elementsEqual(title.utf8), "\(media.labels.title)")
+    }
+
+    @Test(
         "wrong parameters of UploadMediaByURL are refused before anything begins",
         arguments: [
             ([:], "MissingParameter"), (["UploadURLs": "x"], "InvalidParameter"),

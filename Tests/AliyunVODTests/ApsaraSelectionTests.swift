@@ -73,7 +73,7 @@ struct ApsaraSelectionTests {
         case 4: return .isOne(of: values(["1", "2", "7", "07"], using: &generator), .categoryID)
         case 5: return .isOne(of: values(["Normal", "Uploading", "x"], using: &generator), .status)
         case 6: return .isOne(of: values(Self.applications, using: &generator), .application)
-        case 7: return .isOne(of: ["ALPS"], .title)
+        case 7: return .hasOne(of: [SearchedPart("ALPS")], .title)
         case 8: return .isWithin(lower: "10", hasLower: true, upper: "", hasUpper: false, .size)
         case 9:
             let ids = (0..<3).compactMap { _ in made.randomElement(using: &generator)?.content.id }

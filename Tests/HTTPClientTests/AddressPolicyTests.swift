@@ -11,6 +11,16 @@ struct AddressPolicyTests {
         try #require(IPAddress(bytes: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF] + bytes))
     }
 
+    @Test("a host has few combining marks in a row, however they are written")
+    func marks() {
+        for mark in ["\u{301}", "%CC%81"] {
+            #expect(WebAddress("http://a\(String(repeating: mark, count: 65)).example/x") == nil)
+        }
+        // Where it stays encoded.
+        #expect(WebAddress("http://a.example/a\(String(repeating: "%CC%81", count: 65))") != nil)
+        #expect(WebAddress("http://a%CC%81.example/x") != nil)
+    }
+
     @Test(
         "refuses addresses that are not public",
         arguments: [

@@ -189,7 +189,8 @@ struct TencentSignatureIssuerTests {
             (#"{"currentTimeStamp": -9223372036854775808, "expireTime": 1}"#, "currentTimeStamp", "negative"),
             (#"{"random": -1}"#, "random", "4294967295"),
             (#"{"random": 4294967296}"#, "random", "4294967295"),
-            (#"{"procedure": ""}"#, "procedure", "empty"),
+            (#"{"procedure": ""}"#, "procedure", "1 to 1024"),
+            ("{\"procedure\": \"\(String(repeating: "中", count: 1025))\"}", "procedure", "1 to 1024"),
             (#"{"procedure": "p", "taskPriority": 11}"#, "taskPriority", "-10 to 10"),
             (#"{"procedure": "p", "taskPriority": -11}"#, "taskPriority", "-10 to 10"),
             (#"{"taskPriority": 0}"#, "taskPriority", "together with procedure"),
@@ -229,6 +230,31 @@ struct TencentSignatureIssuerTests {
                 "taskNotifyMode", "vodSubAppId", "storageRegion", "expiresIn", "subject",
             ]
         )
+    }
+
+    @Test("a signature that no upload would accept is not issued, and the field that makes it longest is named")
+    func lengths() throws {
+        func refused(_ json: String) throws -> [String] {
+            do throws(InvalidSignatureRequest) {
+                _ = try issuer.issue(try SignatureRequest(json: Array(json.utf8)), at: Self.now)
+                return []
+            } catch {
+                return error.problems.map(\.field)
+            }
+        }
+        // Three bytes each, of which each is percent-encoded.
+        let long = String(repeating: "中", count: 1000)
+        #expect(try refused("{\"sessionContext\": \"\(long)\"}").isEmpty)
+        #expect(try refused("{\"procedure\": \"\(long)\"}").isEmpty)
+        let shorter = long.dropLast()
+        #expect(
+            try refused(#"{"procedure": "\#(shorter)", "sessionContext": "\#(long)"}"#) == ["sessionContext"]
+        )
+        #expect(try refused(#"{"procedure": "\#(long)", "sessionContext": "\#(shorter)"}"#) == ["procedure"])
+        let types = (0..<20).map { "\"video/\($0)\(String(repeating: "x", count: 1000))\"" }.joined(separator: ",")
+        #expect(try refused("{\"contentTypes\": [\(types)]}") == ["contentTypes"])
+        let issued = try issue("{\"sessionContext\": \"\(long)\"}")
+        #expect(issued.signature.utf8.count <= 16_384)
     }
 
     @Test("a clock that is far off does no harm", arguments: [-1e300, -1, 0, 1e17, 1e300, .infinity, .nan])

@@ -230,6 +230,12 @@ struct VODPullsTests {
             ("https://a.example/", "", nil),
             ("https://a.example/a%2Fb.mp4", "", "mp4"),
             ("https://a.example/x.mp4#t=1.avi", "x", "mp4"),
+            ("https://a.example/a%FF.mp4", "", nil),
+            ("https://a.example/a\(String(repeating: "%CC%81", count: 65)).mp4", "", nil),
+            (
+                "https://a.example/a\(String(repeating: "%E2%83%9D", count: 500)).mp4",
+                "a" + String(repeating: "\u{20DD}", count: 127), "mp4"
+            ),
         ]
     )
     func names(_ url: String, _ name: String, _ type: String?) {

@@ -62,9 +62,9 @@ struct VODSearchTests {
         if sometimes() {
             query.fileIDs = (0..<3).compactMap { _ in samples.randomElement(using: &generator)?.media.fileID } + ["7"]
         }
-        if sometimes() { query.names = ["ALP", "\u{e4}R"] }
+        if sometimes() { query.names = [SearchedPart("ALP"), SearchedPart("\u{e4}R")] }
         if sometimes() { query.namePrefixes = ["Al", "B"] }
-        if sometimes() { query.descriptions = ["SEA"] }
+        if sometimes() { query.descriptions = [SearchedPart("SEA")] }
         if sometimes() { query.classIDs = [0, 2] }
         if sometimes() { query.tags = ["red", "blue"] }
         if sometimes() { query.sources = [.server] }
@@ -90,7 +90,7 @@ struct VODSearchTests {
             if !query.fileIDs.isEmpty, !query.fileIDs.contains(media.fileID) { return false }
             if !query.names.isEmpty {
                 let name = media.name.lowercased()
-                if !query.names.contains(where: { name.contains($0.lowercased()) }) { return false }
+                if !name.contains("alp"), !name.contains("\u{e4}r") { return false }
             }
             if !query.namePrefixes.isEmpty, !query.namePrefixes.contains(where: media.name.hasPrefix) { return false }
             if !query.descriptions.isEmpty, !media.description.lowercased().contains("sea") { return false }

@@ -188,6 +188,7 @@ struct VODSignerTests {
         #expect(
             try await wrong {
                 $0.classID = 0
+                $0.procedure = String(repeating: "ü", count: 1024)
                 $0.taskPriority = -10
                 $0.taskNotifyMode = "None"
                 $0.sourceContext = String(repeating: "ü", count: 250)
@@ -197,6 +198,7 @@ struct VODSignerTests {
             } == nil
         )
         #expect(try await wrong { $0.classID = -1 } == "classId")
+        #expect(try await wrong { $0.procedure = String(repeating: "ü", count: 1025) } == "procedure")
         #expect(try await wrong { $0.taskPriority = 11 } == "taskPriority")
         #expect(try await wrong { $0.taskPriority = -11 } == "taskPriority")
         #expect(try await wrong { $0.taskNotifyMode = "finish" } == "taskNotifyMode")

@@ -62,6 +62,22 @@ struct VimeoCallTests {
         }
     }
 
+    @Test("limits of texts count Unicode scalars: one character has any number of them")
+    func lengths() throws {
+        for mark in ["\u{20DD}", "\u{200D}", "\u{E0061}"] {
+            for (name, limit) in [
+                ("name", 128), ("description", 5000), ("password", 32), ("license", 32), ("locale", 32),
+            ] {
+                for count in [limit, limit + 1, 50_000] {
+                    let text = "a" + String(repeating: mark, count: count - 1)
+                    var (labels, body) = (VimeoVideo.Labels(), try Self.body(#"{"\#(name)": "\#(text)"}"#))
+                    labels.read(&body)
+                    #expect(body.problems.map(\.field) == (count == limit ? [] : [name]), "\(name) \(count)")
+                }
+            }
+        }
+    }
+
     @Test(
         "sizes are numbers, texts, or either with a fraction of zeros",
         arguments: [

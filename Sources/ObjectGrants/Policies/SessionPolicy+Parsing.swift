@@ -209,6 +209,6 @@ private struct PolicyReader {
 
     /// A quotation from the policy, truncated to fit into a message.
     private static func quoted(_ text: String) -> String {
-        "\"\(text.unicodeScalars.count > 100 ? String(String.UnicodeScalarView(text.unicodeScalars.prefix(100))) + "…" : text)\""
+        "\"\(text.hasScalars(atMost: 100) ? text : text.first(scalars: 100) + "…")\""
     }
 }

@@ -164,7 +164,7 @@ extension S3Client {
             if document.name == "Error" { throw S3Failure(status: response.status, body: response.body) }
             throw S3Failure(
                 .refused,
-                "the store responded with the document \(document.name.text.prefix(40))",
+                "the store responded with the document \(document.name.text.first(scalars: 40))",
                 status: response.status
             )
         }

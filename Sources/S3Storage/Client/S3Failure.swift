@@ -56,9 +56,9 @@ struct S3Failure: Error, Sendable, CustomStringConvertible {
         let text = error?["Message"] ?? ""
         self.init(
             isHead && status == 400 ? .denied : Self.kind(status, code),
-            text.isEmpty ? "the store responded with status \(status)" : String(text.prefix(300)),
+            text.isEmpty ? "the store responded with status \(status)" : text.first(scalars: 300),
             status: status,
-            code: code.map { String($0.prefix(80)) }
+            code: code.map { $0.first(scalars: 80) }
         )
     }
 

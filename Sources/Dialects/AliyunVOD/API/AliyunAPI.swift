@@ -169,7 +169,7 @@ extension Problem {
             text = "the cloud refused this: \(code)"
             // With such codes the message contains what was signed.
             if !code.contains("Signature"), case .string(let message)? = members["Message"] {
-                text += " (\(message.prefix(300)))"
+                text += " (\(message.first(scalars: 300)))"
             }
         }
         self.init(502, "cloud_failed", text)

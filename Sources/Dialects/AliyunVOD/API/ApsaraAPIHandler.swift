@@ -1,3 +1,4 @@
+internal import Bytes
 internal import CloudCalls
 internal import CoreMetrics
 internal import Foundation
@@ -111,7 +112,7 @@ struct ApsaraAPIHandler: CloudAPI {
             throw ApsaraError(
                 404,
                 "InvalidAction.NotFound",
-                "The action `\(named.prefix(64))` is not served by this server."
+                "The action `\(named.first(scalars: 64))` is not served by this server."
             )
         }
         name = action.rawValue

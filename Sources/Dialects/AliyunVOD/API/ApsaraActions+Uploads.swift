@@ -1,6 +1,7 @@
 internal import Bytes
 internal import CloudCalls
 internal import Foundation
+internal import HTTPWire
 internal import ObjectStore
 internal import Pulls
 internal import UploadCore
@@ -27,7 +28,7 @@ extension ApsaraActions {
         let urls = try parameters.required("UploadURLs").split(separator: ",").map { url in
             // The documentation wants them escaped as a whole.
             let text = String(url)
-            return text.contains("://") ? text : text.removingPercentEncoding ?? text
+            return text.contains("://") ? text : PercentEncoding.text(text.utf8) ?? text
         }
         guard urls.count <= 20 else {
             throw ApsaraError.invalid("UploadURLs", "must be at most 20 URLs, separated by commas")
@@ -65,7 +66,7 @@ extension ApsaraActions {
         _ application: String
     ) throws(ApsaraError) -> ApsaraNewUpload {
         let path = url.prefix { $0 != "?" && $0 != "#" }
-        let name = ApsaraFileName(path: String(path).removingPercentEncoding ?? String(path))
+        let name = ApsaraFileName(path: PercentEncoding.text(path.utf8) ?? String(path))
         let own = metadata?["FileExtension"]?.lowercasedASCII()
         guard let suffix = own ?? (path.split(separator: "/").count > 2 ? name.suffix : nil),
             ApsaraFileName.isSuffix(suffix)
@@ -79,12 +80,12 @@ extension ApsaraActions {
         var new = ApsaraNewUpload(
             kind: .video,
             application: application,
-            fileName: ApsaraParameters.isLegal(name.name) ? name.name : "",
+            fileName: ApsaraFileName.isAllowed(name.name) ? name.name : "",
             suffix: suffix
         )
         new.labels =
             try metadata.map { (own) throws(ApsaraError) in try reader.labels(own, for: .video) } ?? .init()
-        if new.labels.title.isEmpty { new.labels.title = String(new.fileName.prefix(128)) }
+        if new.labels.title.isEmpty { new.labels.title = new.fileName.first(scalars: 128) }
         new.labels.templateGroupID = try parameters.text("TemplateGroupId", atMost: 64) ?? new.labels.templateGroupID
         new.labels.storageLocation = try parameters.text("StorageLocation", atMost: 256)
         new.labels.userData = try reader.userData(parameters)
@@ -129,7 +130,7 @@ extension ApsaraActions {
         var missing: [String] = []
         if ids.isEmpty {
             for url in urls {
-                let found = try await core(await pulls.jobIDs(for: url.removingPercentEncoding ?? url))
+                let found = try await core(await pulls.jobIDs(for: PercentEncoding.text(url.utf8) ?? url))
                 if found.isEmpty { missing.append(url) }
                 ids += found
             }

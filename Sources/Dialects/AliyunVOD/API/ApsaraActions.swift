@@ -300,7 +300,7 @@ extension ApsaraActions: ApsaraService {
     func report(_ parameters: ApsaraParameters, from address: String) async throws(ApsaraError) {
         guard let id = parameters["VideoId"] ?? parameters["MediaId"] else { return }
         func short(_ name: String) -> String? {
-            parameters[name].map { String($0.prefix(64)) }.flatMap { ApsaraParameters.isLegal($0) ? $0 : nil }
+            parameters[name].map { $0.first(scalars: 64) }.flatMap { ApsaraParameters.isLegal($0) ? $0 : nil }
         }
         let ratio = parameters["UploadRatio"].flatMap { Double($0) }.flatMap { (0...1).contains($0) ? $0 : nil }
         let sizes = 0...ApsaraUploadReader.largestFile

@@ -48,7 +48,7 @@ struct ApsaraParameters: Sendable {
     /// - Throws: `LengthExceededMax`, `IllegalCharacters`.
     func text(_ name: String, atMost limit: Int) throws(ApsaraError) -> String? {
         guard let text = self[name] else { return nil }
-        guard text.unicodeScalars.count <= limit else { throw Self.tooLong(name, limit) }
+        guard text.hasScalars(atMost: limit) else { throw Self.tooLong(name, limit) }
         guard Self.isLegal(text) else { throw Self.illegal(name) }
         return text
     }
@@ -102,7 +102,7 @@ struct ApsaraParameters: Sendable {
             throw ApsaraError(400, "TagsExceededMax", "`Tags` must be at most 16, separated by commas.")
         }
         for tag in tags {
-            guard tag.unicodeScalars.count <= 32 else { throw Self.tooLong("Tags", 32) }
+            guard tag.hasScalars(atMost: 32) else { throw Self.tooLong("Tags", 32) }
             guard Self.isLegal(tag) else { throw Self.illegal("Tags") }
         }
         return tags

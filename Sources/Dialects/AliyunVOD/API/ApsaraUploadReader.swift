@@ -26,7 +26,7 @@ struct ApsaraUploadReader: Sendable {
         }
         new.application = application
         new.labels = try labels(parameters, for: new.kind)
-        if new.labels.title.isEmpty { new.labels.title = String(new.fileName.prefix(128)) }
+        if new.labels.title.isEmpty { new.labels.title = new.fileName.first(scalars: 128) }
         new.size = try parameters.integer("FileSize", in: 0...Self.largestFile)
         return new
     }
@@ -76,7 +76,7 @@ struct ApsaraUploadReader: Sendable {
         isRequired: Bool
     ) throws(ApsaraError) -> ApsaraFileName? {
         if isRequired { _ = try parameters.required(parameter) }
-        return try parameters.text(parameter, atMost: 2048).map { ApsaraFileName(path: $0) }
+        return try parameters.text(parameter, atMost: ApsaraFileName.longest).map { ApsaraFileName(path: $0) }
     }
 
     /// What is kept with media.

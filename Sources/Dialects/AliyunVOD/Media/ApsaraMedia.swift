@@ -131,6 +131,9 @@ struct ApsaraMedia: Sendable, Equatable, Codable {
 
 /// The last segment of a path, with whichever slash.
 struct ApsaraFileName: Sendable, Equatable {
+    /// Most characters of a parameter with one, counted as Unicode scalars.
+    static let longest = 2048
+
     let name: String
     /// In lower case; `nil` if there is none.
     let suffix: String?
@@ -145,6 +148,11 @@ struct ApsaraFileName: Sendable, Equatable {
         }
         let text = name[name.index(after: dot)...].lowercasedASCII()
         suffix = Self.isSuffix(text) ? text : nil
+    }
+
+    /// Whether it could have come in a parameter.
+    static func isAllowed(_ name: String) -> Bool {
+        name.hasScalars(atMost: longest) && ApsaraParameters.isLegal(name)
     }
 
     static func isSuffix(_ text: String) -> Bool {

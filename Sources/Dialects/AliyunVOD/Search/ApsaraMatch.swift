@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import UploadCore
 internal import UploadModel
@@ -11,6 +12,8 @@ internal import VODKit
 indirect enum ApsaraMatch: Sendable, Equatable {
     case all
     case isOne(of: [String], Field)
+    /// Of titles and descriptions, in which words are searched for.
+    case hasOne(of: [SearchedPart], Field)
     /// Ends as text; empty for none.
     case isWithin(lower: String, hasLower: Bool, upper: String, hasUpper: Bool, Field)
     case both(ApsaraMatch, ApsaraMatch)
@@ -47,30 +50,44 @@ indirect enum ApsaraMatch: Sendable, Equatable {
     static let maximumCount = 64
     /// Most values after all `in` of one filter.
     static let maximumValues = 256
+    /// Most characters of a word that is searched for, counted as Unicode scalars.
+    static let longestWord = 256
+    /// Most bytes of a filter in UTF-8.
+    static let maximumBytes = 16_384
 
     /// - Throws: `Problem`.
     init(_ text: String) throws(Problem) {
+        guard text.utf8.count <= Self.maximumBytes else {
+            throw Problem(message: "has more than \(Self.maximumBytes) bytes")
+        }
         var parser = Parser(text)
         self = try parser.whole()
     }
 
     /// Whether media satisfies it.
     func holds(for record: CodedRecord<ApsaraMedia>) -> Bool {
+        var texts = Texts()
+        return holds(for: record, &texts)
+    }
+
+    /// Texts of media that a filter has already made ready to be searched, by field.
+    private typealias Texts = [Field: [SearchableText]]
+
+    private func holds(for record: CodedRecord<ApsaraMedia>, _ texts: inout Texts) -> Bool {
         switch self {
-        case .all: true
-        case .not(let inner): !inner.holds(for: record)
-        case .both(let first, let second): first.holds(for: record) && second.holds(for: record)
-        case .either(let first, let second): first.holds(for: record) || second.holds(for: record)
-        case .isOne(let wanted, let field):
-            switch field {
-            case .title, .description:
-                // Searched for words, not compared.
-                field.texts(of: record).map { $0.lowercased() }
-                    .contains { text in wanted.contains { text.contains($0.lowercased()) } }
-            default: field.texts(of: record).contains { wanted.contains($0) }
-            }
+        case .all: return true
+        case .not(let inner): return !inner.holds(for: record, &texts)
+        case .both(let first, let second):
+            return first.holds(for: record, &texts) && second.holds(for: record, &texts)
+        case .either(let first, let second):
+            return first.holds(for: record, &texts) || second.holds(for: record, &texts)
+        case .hasOne(let wanted, let field):
+            let searchable = texts[field] ?? field.texts(of: record).map { SearchableText($0) }
+            texts[field] = searchable
+            return searchable.contains { text in wanted.contains { $0.isPart(of: text) } }
+        case .isOne(let wanted, let field): return field.texts(of: record).contains { wanted.contains($0) }
         case .isWithin(let lower, let hasLower, let upper, let hasUpper, let field):
-            field.texts(of: record).contains { text in
+            return field.texts(of: record).contains { text in
                 (lower.isEmpty || Self.precedes(lower, text) || hasLower && lower == text)
                     && (upper.isEmpty || Self.precedes(text, upper) || hasUpper && upper == text)
             }
@@ -85,6 +102,16 @@ indirect enum ApsaraMatch: Sendable, Equatable {
 }
 
 extension ApsaraMatch.Field {
+    /// Whether words are searched for in it; others are compared as a whole.
+    fileprivate var isSearched: Bool {
+        switch self {
+        case .title, .description: true
+        case .tags, .status, .categoryID, .creationTime, .modificationTime, .application, .size, .mediaID, .videoID,
+            .imageID, .referenceID, .storageLocation, .businessType, .imageType, .mediaSource:
+            false
+        }
+    }
+
     /// The values of media; several for tags.
     fileprivate func texts(of record: CodedRecord<ApsaraMedia>) -> [String] {
         let media = record.content
@@ -190,13 +217,14 @@ private struct Parser {
     private mutating func comparison() throws(ApsaraMatch.Problem) -> ApsaraMatch {
         try countComparison()
         guard next < tokens.count, case .word(let name) = tokens[next] else { throw .init(message: "lacks a field") }
-        guard let field = ApsaraMatch.Field.allCases.first(where: { $0.rawValue.lowercased() == name.lowercased() })
-        else { throw .init(message: "has the field \(name.prefix(64)), which is not supported") }
+        let lower = name.lowercased()
+        guard let field = ApsaraMatch.Field.allCases.first(where: { $0.rawValue.lowercased() == lower })
+        else { throw .init(message: "has the field \(name.first(scalars: 64)), which is not supported") }
         next += 1
-        if take(.unequal) { return .not(.isOne(of: [try value()], field)) }
+        if take(.unequal) { return .not(try one(of: [try value()], field)) }
         let isNegated = takeWord("not")
         if takeWord("in") {
-            let match = ApsaraMatch.isOne(of: try values(of: field), field)
+            let match = try one(of: try values(of: field), field)
             return isNegated ? .not(match) : match
         }
         guard !isNegated, take(.mark("=")) else {
@@ -204,7 +232,7 @@ private struct Parser {
         }
         return take(.mark("("))
             ? try range(of: field, hasLower: false)
-            : take(.mark("[")) ? try range(of: field, hasLower: true) : .isOne(of: [try value()], field)
+            : take(.mark("[")) ? try range(of: field, hasLower: true) : try one(of: [try value()], field)
     }
 
     private mutating func range(of field: ApsaraMatch.Field, hasLower: Bool) throws(ApsaraMatch.Problem) -> ApsaraMatch
@@ -216,6 +244,15 @@ private struct Parser {
         let hasUpper = take(.mark("]"))
         guard hasUpper || take(.mark(")")) else { throw .init(message: "lacks the closing bracket of a range") }
         return .isWithin(lower: lower, hasLower: hasLower, upper: upper, hasUpper: hasUpper, field)
+    }
+
+    /// One of some values, or a text with one of some words.
+    private func one(of values: [String], _ field: ApsaraMatch.Field) throws(ApsaraMatch.Problem) -> ApsaraMatch {
+        guard field.isSearched else { return .isOne(of: values, field) }
+        for word in values where !word.hasScalars(atMost: ApsaraMatch.longestWord) {
+            throw .init(message: "has a word of more than \(ApsaraMatch.longestWord) characters")
+        }
+        return .hasOne(of: values.map { SearchedPart($0) }, field)
     }
 
     private mutating func countComparison() throws(ApsaraMatch.Problem) {
@@ -234,7 +271,7 @@ private struct Parser {
             guard valueCount <= ApsaraMatch.maximumValues else {
                 throw .init(message: "has more than \(ApsaraMatch.maximumValues) values after in")
             }
-            if values.count > 1, field == .title || field == .description { try countComparison() }
+            if values.count > 1, field.isSearched { try countComparison() }
         } while take(.mark(","))
         guard take(.mark(")")) || take(.mark("]")) else { throw .init(message: "lacks a closing bracket") }
         return values

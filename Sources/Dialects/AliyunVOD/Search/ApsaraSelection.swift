@@ -91,7 +91,7 @@ extension ApsaraMatch {
             let start = first.map { hasLower ? $0 : $0 + 1000 } ?? .min
             let end = last.map { hasUpper ? $0 + 999 : $0 - 1 } ?? .max
             return ApsaraSelection(positions: (start, end), isComplete: true)
-        case .isWithin: return ApsaraSelection()
+        case .hasOne, .isWithin: return ApsaraSelection()
         }
     }
 

@@ -74,7 +74,7 @@ package struct BucketCORS: Sendable, Equatable {
         for method in methods where !["GET", "PUT", "POST", "DELETE", "HEAD"].contains(method) {
             throw ObjectError(
                 .invalidRequest,
-                "Found unsupported HTTP method in CORS config. Unsupported method is \(method.prefix(32))"
+                "Found unsupported HTTP method in CORS config. Unsupported method is \(method.first(scalars: 32))"
             )
         }
         let headers = node.all("AllowedHeader").map { $0.text.lowercasedASCII() }
@@ -82,7 +82,7 @@ package struct BucketCORS: Sendable, Equatable {
             for text in texts where text.contains("?") || text.utf8.count(where: { $0 == UInt8(ascii: "*") }) > 1 {
                 throw ObjectError(
                     .invalidRequest,
-                    "\(name) \"\(text.prefix(256))\" cannot have more than one wildcard, which is an asterisk."
+                    "\(name) \"\(text.first(scalars: 256))\" cannot have more than one wildcard, which is an asterisk."
                 )
             }
         }

@@ -127,7 +127,7 @@ package struct BucketLifecycle: Sendable, Equatable {
             throw ObjectError(.invalidRequest, "At least one action needs to be specified in a rule.")
         }
         rule.id = node.trimmed("ID").flatMap { $0.isEmpty ? nil : $0 }
-        guard (rule.id?.unicodeScalars.count ?? 0) <= 255 else {
+        guard rule.id?.hasScalars(atMost: 255) ?? true else {
             throw ObjectError(.invalidArgument, "ID length should not exceed allowed limit of 255")
         }
         rule.filter = try filter(of: node)
@@ -155,7 +155,8 @@ package struct BucketLifecycle: Sendable, Equatable {
             case "ObjectSizeGreaterThan": filter.largerThan = try size(element)
             case "ObjectSizeLessThan": filter.smallerThan = try size(element)
             default:
-                throw ObjectError(.notImplemented, "Rules cannot be limited by \(element.name.text.prefix(64)).")
+                let name = element.name.text.first(scalars: 64)
+                throw ObjectError(.notImplemented, "Rules cannot be limited by \(name).")
             }
         }
         return filter

@@ -67,7 +67,7 @@ extension ObjectError {
     /// - Returns: Details of `RequestTimeTooSkewed`.
     static func skew(_ requestTime: String, at now: Date, maximum: Int64) -> [Detail] {
         [
-            Detail("RequestTime", String(requestTime.prefix(64))), Detail("ServerTime", XMLWriter.timestamp(now)),
+            Detail("RequestTime", requestTime.first(scalars: 64)), Detail("ServerTime", XMLWriter.timestamp(now)),
             Detail("MaxAllowedSkewMilliseconds", String(maximum * 1000)),
         ]
     }

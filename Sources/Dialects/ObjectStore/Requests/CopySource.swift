@@ -39,7 +39,7 @@ package struct CopySource: Sendable, Equatable {
             path = path[..<mark]
         }
         if path.first == UInt8(ascii: "/") { path = path.dropFirst() }
-        guard let bytes = PercentEncoding.decode(path), let decoded = String(clientText: bytes),
+        guard let decoded = PercentEncoding.text(path),
             let slash = decoded.utf8.firstIndex(of: UInt8(ascii: "/"))
         else { throw .argument("x-amz-copy-source", text, message) }
         let bucket = String(Substring(decoded.utf8[..<slash]))

@@ -1,3 +1,4 @@
+internal import Bytes
 package import Signing
 
 /// Rules for names of buckets and keys.
@@ -21,7 +22,7 @@ package enum S3Names {
         guard isBucket(bucket) else {
             throw ObjectError(
                 .invalidBucketName,
-                details: [ObjectError.Detail("BucketName", String(bucket.prefix(63)))]
+                details: [ObjectError.Detail("BucketName", bucket.first(scalars: 63))]
             )
         }
     }
@@ -35,7 +36,7 @@ package enum S3Names {
         guard isBucket(name), !name.hasPrefix("amzn-s3-demo-"),
             labels.allSatisfy({ $0.first != hyphen && $0.last != hyphen })
         else {
-            throw ObjectError(.invalidBucketName, details: [ObjectError.Detail("BucketName", String(name.prefix(63)))])
+            throw ObjectError(.invalidBucketName, details: [ObjectError.Detail("BucketName", name.first(scalars: 63))])
         }
     }
 

@@ -55,7 +55,8 @@ struct StreamingManifest: Equatable {
         let path = String(uri.prefix { $0 != "?" && $0 != "#" })
         if isBelow(path) { return path }
         if isOptional { return nil }
-        throw Problem(rule: "must name files in its directory or below it, with relative paths: not \(uri.prefix(128))")
+        let shown = uri.first(scalars: 128)
+        throw Problem(rule: "must name files in its directory or below it, with relative paths: not \(shown)")
     }
 
     /// Whether a path stays in the directory in which it is resolved.

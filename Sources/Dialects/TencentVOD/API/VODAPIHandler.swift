@@ -81,7 +81,7 @@ struct VODAPIHandler: CloudAPI {
         }
         let caller = try await caller(call, action)
         guard let action else {
-            throw VODError("InvalidAction", "The action `\(named.prefix(64))` is not served by this server.")
+            throw VODError("InvalidAction", "The action `\(named.first(scalars: 64))` is not served by this server.")
         }
         let version = isInHeader ? call.head.fields["X-TC-Version"] : call.parameter("Version")
         guard version == Self.version else {

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import CloudCalls
 internal import Foundation
 internal import HTTPWire
@@ -52,7 +53,7 @@ extension VODActions {
         let path = url.prefix { $0 != "?" && $0 != "#" }
         let segments = path.split(separator: "/", omittingEmptySubsequences: false)
         // Scheme, nothing and host come first.
-        guard segments.count > 3, let text = segments.last.map(String.init)?.removingPercentEncoding else {
+        guard segments.count > 3, let text = segments.last.flatMap({ PercentEncoding.text($0.utf8) }) else {
             return ("", nil)
         }
         guard let dot = text.lastIndex(of: "."), dot != text.startIndex else { return (plain(text), nil) }
@@ -60,7 +61,7 @@ extension VODActions {
     }
 
     /// A text that can be a name.
-    private static func plain(_ text: String) -> String { VODNewFile.isName(text) ? String(text.prefix(128)) : "" }
+    private static func plain(_ text: String) -> String { VODNewFile.isName(text) ? text.first(scalars: 128) : "" }
 
     func describeTask(
         _ parameters: inout VODParameters,

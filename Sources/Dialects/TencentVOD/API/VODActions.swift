@@ -159,7 +159,7 @@ struct VODActions: Sendable {
         }
         var signed = signed(in: application)
         signed.classID = try parameters.integer("ClassId", in: 0...Int64.max)
-        signed.procedure = try parameters.text("Procedure")
+        signed.procedure = try parameters.text("Procedure", atMost: SignatureRequest.procedureLength)
         signed.sourceContext = try parameters.text("SourceContext", atMost: SignatureRequest.sourceContextLength)
         signed.sessionContext = try parameters.text(
             "SessionContext",

@@ -50,11 +50,11 @@ extension VODQuery {
     /// The parameters of `SearchMedia`, with the limits of its documentation.
     init(_ parameters: inout VODParameters) throws(VODError) {
         fileIDs = try parameters.texts("FileIds", atMost: 10, of: 64)
-        names = try parameters.texts("Names", atMost: 10)
+        names = try parameters.texts("Names", atMost: 10).map { SearchedPart($0) }
         // The older name of a single one.
-        if let text = try parameters.text("Text", atMost: 64) { names.append(text) }
+        if let text = try parameters.text("Text", atMost: 64) { names.append(SearchedPart(text)) }
         namePrefixes = try parameters.texts("NamePrefixes", atMost: 10)
-        descriptions = try parameters.texts("Descriptions", atMost: 10)
+        descriptions = try parameters.texts("Descriptions", atMost: 10).map { SearchedPart($0) }
         classIDs = try parameters.integers("ClassIds", atMost: 10)
         tags = try parameters.texts("Tags", atMost: 16)
         regions = try parameters.texts("StorageRegions", atMost: 20)

@@ -76,7 +76,7 @@ struct VODParameters {
         switch members.removeValue(forKey: name) {
         case nil: return nil
         case .string(let text)? where text.isEmpty: return nil
-        case .string(let text)? where text.unicodeScalars.count <= limit && !text.utf8.contains(0): return text
+        case .string(let text)? where text.hasScalars(atMost: limit) && !text.utf8.contains(0): return text
         default: throw wrong(name, "must be a text of at most \(limit) characters")
         }
     }
@@ -105,7 +105,7 @@ struct VODParameters {
         guard let elements = try list(name, atMost: count) else { return [] }
         var texts: [String] = []
         for element in elements {
-            guard case .string(let text) = element, !text.isEmpty, text.unicodeScalars.count <= limit,
+            guard case .string(let text) = element, !text.isEmpty, text.hasScalars(atMost: limit),
                 !text.utf8.contains(0)
             else { throw wrong(name, "must be a list of texts of 1 to \(limit) characters") }
             texts.append(text)

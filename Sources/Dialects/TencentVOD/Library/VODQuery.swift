@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import UploadCore
 internal import UploadModel
@@ -11,10 +12,10 @@ struct VODQuery: Sendable, Equatable {
 
     var fileIDs: [String] = []
     /// Parts of the name, without regard to case.
-    var names: [String] = []
+    var names: [SearchedPart] = []
     var namePrefixes: [String] = []
     /// Parts of the description, without regard to case.
-    var descriptions: [String] = []
+    var descriptions: [SearchedPart] = []
     var classIDs: [Int64] = []
     var tags: [String] = []
     var sources: [VODSource] = []
@@ -34,13 +35,16 @@ struct VODQuery: Sendable, Equatable {
         func any<Wanted>(_ wanted: [Wanted], _ holds: (Wanted) -> Bool) -> Bool {
             wanted.isEmpty || wanted.contains(where: holds)
         }
-        let name = media.name.lowercased()
-        let description = media.description.lowercased()
+        func hasAny(_ wanted: [SearchedPart], _ text: String) -> Bool {
+            if wanted.isEmpty { return true }
+            let searchable = SearchableText(text)
+            return wanted.contains { $0.isPart(of: searchable) }
+        }
         let created = record.record.createdAt
         return any(fileIDs) { $0 == media.fileID }
-            && any(names) { name.contains($0.lowercased()) }
+            && hasAny(names, media.name)
             && any(namePrefixes) { media.name.utf8.starts(with: $0.utf8) }
-            && any(descriptions) { description.contains($0.lowercased()) }
+            && hasAny(descriptions, media.description)
             && any(classIDs) { $0 == media.labels.classID ?? 0 }
             && any(tags) { media.tags.contains($0) }
             && any(sources) { $0 == media.source }
@@ -108,8 +112,7 @@ private struct VODTerm {
 
     /// Of all names that begin like this one.
     func namePrefix(_ prefix: String) -> String {
-        let first = String(String.UnicodeScalarView(prefix.unicodeScalars.prefix(Self.longestPrefix)))
-        return "\(all)/name/\(DialectTerm.part(first))"
+        "\(all)/name/\(DialectTerm.part(prefix.first(scalars: Self.longestPrefix)))"
     }
 
     /// All that media with this name has.

@@ -54,6 +54,7 @@ struct VODSigner: Sendable {
         let (signed, types) = (parameters, contentTypes)
         let rules: [(name: String, isRight: Bool)] = [
             ("classId", signed.classID ?? 0 >= 0),
+            ("procedure", SignatureRequest.has(signed.procedure, atMost: SignatureRequest.procedureLength)),
             ("taskPriority", (-10...10).contains(signed.taskPriority ?? 0)),
             ("taskNotifyMode", signed.taskNotifyMode.map(SignatureRequest.notifyModes.contains) ?? true),
             ("sourceContext", SignatureRequest.has(signed.sourceContext, atMost: SignatureRequest.sourceContextLength)),

@@ -15,7 +15,7 @@ enum SignatureField: String, CaseIterable {
             "must be an integer, Unix seconds, later than currentTimeStamp by at most 7776000 (90 days)"
         case .random: "must be an integer from 0 to 4294967295"
         case .classId: "must be an integer"
-        case .procedure: "must be a string that is not empty"
+        case .procedure: "must be a string of 1 to 1024 characters"
         case .taskPriority: "must be an integer from -10 to 10"
         case .taskNotifyMode: "must be Finish, Change or None"
         case .sourceContext: "must be a string of at most 250 characters"

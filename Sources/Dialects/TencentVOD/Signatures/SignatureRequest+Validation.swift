@@ -28,6 +28,7 @@ extension SignatureRequest {
         appendExpiryProblem(at: now, skew, to: &problems)
         require(random.map { UInt32(exactly: $0) != nil } ?? true, .random)
         require(procedure.map { !$0.isEmpty } ?? true, .procedure)
+        require(Self.has(procedure, atMost: Self.procedureLength), .procedure)
         require((-10...10).contains(taskPriority ?? 0), .taskPriority)
         require(taskPriority == nil || procedure != nil, .taskPriority, Self.withoutProcedure)
         require(Self.notifyModes.contains(taskNotifyMode ?? "Finish"), .taskNotifyMode)
@@ -115,6 +116,8 @@ extension SignatureRequest {
 
     static let notifyModes: Set<String> = ["Finish", "Change", "None"]
     /// In characters.
+    static let procedureLength = 1024
+    /// In characters.
     static let sourceContextLength = 250
     /// In characters.
     static let sessionContextLength = 1000
@@ -123,9 +126,21 @@ extension SignatureRequest {
         types.count <= 20 && types.allSatisfy(MediaTypeText.isPattern)
     }
 
+    /// What is wrong with a signature that no upload accepts, under the field that makes it longest.
+    func problem(with signature: String) -> FieldProblem? {
+        guard signature.utf8.count > UGCFields.signatureLength else { return nil }
+        let texts: [(SignatureField, Int)] = [
+            (.procedure, procedure?.utf8.count ?? 0), (.sourceContext, sourceContext?.utf8.count ?? 0),
+            (.sessionContext, sessionContext?.utf8.count ?? 0),
+            (.contentTypes, contentTypes?.reduce(0) { $0 + $1.utf8.count } ?? 0),
+        ]
+        return texts.max { $0.1 < $1.1 }?.0.problem(
+            "makes the signature longer than \(UGCFields.signatureLength) characters, with the other fields"
+        )
+    }
+
     static func has(_ text: String?, atMost limit: Int) -> Bool {
-        // A scalar has at least one byte of UTF-8.
-        text.map { $0.utf8.count <= limit || $0.unicodeScalars.count <= limit } ?? true
+        text?.hasScalars(atMost: limit) ?? true
     }
 
     static func isRegion(_ text: String) -> Bool {

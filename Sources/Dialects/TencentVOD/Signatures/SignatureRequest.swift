@@ -15,7 +15,7 @@ package struct SignatureRequest: Sendable, Equatable {
     /// 0 to 4294967295; by default different for each signature.
     package var random: Int64?
     package var classID: Int64?
-    /// Not empty.
+    /// 1 to 1024 characters.
     package var procedure: String?
     /// -10 to 10; only with `procedure`.
     package var taskPriority: Int64?

@@ -80,8 +80,10 @@ package final class TencentSignatureIssuer: Sendable {
             storageRegion: request.storageRegion
         )
         if mode == .relay { parameters.additional = Self.additional(request, key, end) }
+        let signature = TencentUploadSignature.sign(parameters, with: secret)
+        if let problem = request.problem(with: signature) { throw InvalidSignatureRequest(problems: [problem]) }
         return IssuedSignature(
-            signature: TencentUploadSignature.sign(parameters, with: secret),
+            signature: signature,
             secretID: secretID,
             currentTimeStamp: currentTimeStamp,
             expireTime: expireTime,

@@ -4,6 +4,9 @@ internal import Bytes
 ///
 /// Names are compared without regard to case: the C++ SDK sends `VideoType` and `Covername`.
 struct UGCFields {
+    /// Bytes of a signature, at most.
+    static let signatureLength = 16_384
+
     private let members: JSONMembers
 
     /// - Throws: `.invalidRequest`.
@@ -34,7 +37,7 @@ struct UGCFields {
 
     /// - Throws: `.invalidSignature` if it is missing.
     func signature() throws(VODError) -> String {
-        guard let signature = try text("signature") else {
+        guard let signature = try text("signature", atMost: Self.signatureLength) else {
             throw VODError(.invalidSignature, "invalid signature: it is missing")
         }
         return signature

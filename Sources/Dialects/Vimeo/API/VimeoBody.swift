@@ -68,7 +68,7 @@ struct VimeoBody: Equatable {
         for item in items.items {
             let path = item.name.split(separator: ".", omittingEmptySubsequences: false).prefix(6).map(String.init)
             guard let added = Self.adding(.string(item.value), at: path[...], to: members) else {
-                throw VimeoError.refused(.malformed("The member \(item.name.prefix(64)) occurs twice."))
+                throw VimeoError.refused(.malformed("The member \(item.name.first(scalars: 64)) occurs twice."))
             }
             members = added
         }
@@ -116,12 +116,12 @@ struct VimeoBody: Equatable {
         if !problems.isEmpty { throw VimeoError.refused(.invalid(problems)) }
     }
 
-    /// A text of at most `limit` characters.
+    /// A text of at most `limit` characters, counted as Unicode scalars.
     mutating func text(_ path: String, atMost limit: Int, _ code: Int = 2204) -> String? {
         switch self[path] {
         case nil: return nil
         case .string(let text)?:
-            guard text.count <= limit else {
+            guard text.hasScalars(atMost: limit) else {
                 reject(path, "must have at most \(limit) characters", code)
                 return nil
             }

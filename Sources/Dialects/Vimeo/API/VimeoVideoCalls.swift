@@ -387,7 +387,7 @@ extension VimeoBody {
     /// A URL to which a browser can be sent.
     fileprivate mutating func redirectURL(_ path: String) -> String? {
         guard let url = text(path, atMost: 2048, 2256) else { return nil }
-        let hasHost = ["https://", "http://"].contains { url.hasPrefix($0) && url.count > $0.count }
+        let hasHost = ["https://", "http://"].contains { url.hasPrefix($0) && url.utf8.count > $0.utf8.count }
         if hasHost, url.unicodeScalars.allSatisfy({ $0.value > 0x20 && !(0x7F...0x9F).contains($0.value) }) {
             return url
         }

@@ -196,7 +196,7 @@ struct VimeoUpstream: Sendable {
         let members = Self.members(reply.content) ?? [:]
         func text(_ value: JSONValue?) -> String? {
             guard case .string(let text)? = value else { return nil }
-            return String(cloud.redacted(text).prefix(1000))
+            return cloud.redacted(text).first(scalars: 1000)
         }
         func code(_ value: JSONValue?) -> Int? {
             switch value {
