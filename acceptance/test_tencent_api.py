@@ -675,7 +675,8 @@ def test_a_signed_form_costs_its_length(gateway, pair):
         before = gateway.cpu_seconds()
         for number in range(10):
             call = {"Action": "SearchMedia", "Version": "2018-07-17"} | parameters
-            answer = requests.post(gateway.url, data=version1(pair, address(gateway), call, nonce=number), timeout=60)
+            signed = version1(pair, address(gateway), call, nonce=1000 + number)
+            answer = requests.post(gateway.url, data=signed, timeout=60)
             assert refusal(answer) in ("UnknownParameter", "InvalidParameter", "AuthFailure.SignatureFailure"), (
                 answer.text
             )

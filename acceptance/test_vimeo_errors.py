@@ -130,7 +130,7 @@ def cluster(count):
 
 LABELS = [
     ({"name": cluster(129)}, "name", 2250),
-    ({"name": "a" + "\u200d" * 200_000}, "name", 2250),
+    ({"name": "a" + "\u200d" * 100_000}, "name", 2250),
     ({"name": "a" + "\U000e0061" * 128}, "name", 2250),
     ({"description": cluster(5001)}, "description", 2251),
     *[({name: cluster(33)}, name, code) for name, code in (("password", 2233), ("license", 2204), ("locale", 2204))],
