@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// A text that is compared by its bytes, such as a name that came from the network.
 ///
 /// A `String` also equals what is canonically equivalent: "é" as one character and as "e" with an accent, "K" and the
@@ -9,7 +11,17 @@ package struct ExactText: Hashable, Sendable, ExpressibleByStringLiteral, Custom
 
     package init(stringLiteral value: String) { text = value }
 
-    package static func == (one: ExactText, other: ExactText) -> Bool { one.text.isExactly(other.text) }
+    package static func == (one: ExactText, other: ExactText) -> Bool {
+        var (one, other) = (one.text, other.text)
+        return one.withUTF8 { one in
+            other.withUTF8 { other in
+                guard one.count == other.count else { return false }
+                // Both have as many bytes.
+                guard let first = one.baseAddress, let second = other.baseAddress else { return true }
+                return memcmp(first, second, one.count) == 0
+            }
+        }
+    }
 
     package func hash(into hasher: inout Hasher) {
         var text = text
@@ -152,14 +164,17 @@ enum ASCIILetters {
     }
 
     private static func replaced(_ letters: ClosedRange<UInt8>, in text: String, by other: (UInt8) -> UInt8) -> String {
-        guard text.utf8.contains(where: { letters ~= $0 }) else { return text }
-        return String(unsafeUninitializedCapacity: text.utf8.count) { bytes in
-            var end = 0
-            for byte in text.utf8 {
-                bytes[end] = letters ~= byte ? other(byte) : byte
-                end += 1
+        var text = text
+        let changed = text.withUTF8 { bytes -> String? in
+            guard bytes.contains(where: { letters ~= $0 }) else { return nil }
+            return String(unsafeUninitializedCapacity: bytes.count) { output in
+                for index in bytes.indices {
+                    let byte = bytes[index]
+                    output[index] = letters ~= byte ? other(byte) : byte
+                }
+                return bytes.count
             }
-            return end
         }
+        return changed ?? text
     }
 }

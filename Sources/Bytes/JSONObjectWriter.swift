@@ -125,39 +125,3 @@ package struct JSONObjectWriter {
         }
     }
 }
-
-/// Reads a JSON object as `JSONObjectWriter` writes it: members are texts, without spaces and without escapes.
-package enum PlainJSONObject {
-    /// - Parameter text: JSON text.
-    /// - Returns: `nil` for any other object; a decoder must read it.
-    package static func values(in text: String) -> [String: String]? {
-        var text = text
-        return text.withUTF8 { values(in: $0) }
-    }
-
-    private static func values(in text: UnsafeBufferPointer<UInt8>) -> [String: String]? {
-        guard text.count >= 2, text.first == UInt8(ascii: "{"), text.last == UInt8(ascii: "}") else { return nil }
-        var values: [String: String] = [:]
-        var rest = text[1..<(text.count - 1)]
-        while !rest.isEmpty {
-            if !values.isEmpty {
-                guard rest.removeFirst() == UInt8(ascii: ",") else { return nil }
-            }
-            guard let name = string(&rest), rest.popFirst() == UInt8(ascii: ":"), let value = string(&rest),
-                values.updateValue(value, forKey: name) == nil
-            else { return nil }
-        }
-        return values
-    }
-
-    private static func string(_ rest: inout Slice<UnsafeBufferPointer<UInt8>>) -> String? {
-        guard rest.popFirst() == UInt8(ascii: "\""), let end = rest.firstIndex(of: UInt8(ascii: "\"")) else {
-            return nil
-        }
-        let content = rest[..<end]
-        rest = rest[(end + 1)...]
-        // Without an escape, the first quotation mark ends the text.
-        guard !content.contains(UInt8(ascii: "\\")) else { return nil }
-        return String(validating: content, as: UTF8.self)
-    }
-}

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// Encodes text with NUL, which neither database stores: PostgreSQL refuses it, and SQLite's texts end there for GRDB.
 ///
 /// U+FFFF, a noncharacter, is the escape: U+FFFF `0` is NUL, and U+FFFF `1` is U+FFFF itself. All other text is stored
@@ -43,5 +45,14 @@ package enum StorableText {
     }
 
     /// Whether a text has a byte of NUL, or the first byte of U+FFFF; nearly all texts have neither.
-    private static func mayNeedCoding(_ text: String) -> Bool { text.utf8.contains { $0 == 0 || $0 == 0xEF } }
+    private static func mayNeedCoding(_ text: String) -> Bool {
+        var text = text
+        return text.withUTF8 { bytes in
+            !WordScan.allSatisfy(
+                bytes,
+                words: { !WordScan.has(0, $0) && !WordScan.has(0xEF, $0) },
+                bytes: { $0 != 0 && $0 != 0xEF }
+            )
+        }
+    }
 }

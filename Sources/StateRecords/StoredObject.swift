@@ -4,7 +4,7 @@ extension StoredRow {
     /// Attributes of the object that an upload becomes, or of media.
     func attributes(_ table: String) throws -> ObjectAttributes? {
         let text: JSONText? = try optional("attributes", of: table)
-        return try text?.decoded(as: ObjectAttributes.self)
+        return try text?.attributes()
     }
 }
 

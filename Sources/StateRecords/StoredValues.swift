@@ -43,7 +43,7 @@ package struct JSONText: Sendable {
 
     /// The members of an object, which are texts.
     package func texts() throws -> [String: String] {
-        try PlainJSONObject.values(in: text) ?? decoded(as: [String: String].self)
+        try PlainJSON.texts(in: text) ?? decoded(as: [String: String].self)
     }
 
     package func decoded<Value: Decodable>(as type: Value.Type) throws -> Value {
@@ -82,11 +82,71 @@ extension JSONText {
         text = object.text()
     }
 
+    /// Attributes; a decoder is slow, and reads only those that have escapes or parts.
+    package func attributes() throws -> ObjectAttributes {
+        try PlainJSON.read(text) { $0.attributes() } ?? decoded(as: ObjectAttributes.self)
+    }
+
     private init(_ checksum: ObjectChecksum) {
         var object = JSONObjectWriter(capacity: 192)
         object.member("algorithm", checksum.algorithm.rawValue)
         object.member("isComposite", checksum.isComposite)
         if let value = checksum.value { object.member("value", numbers: value) }
         text = object.text()
+    }
+}
+
+extension PlainJSON {
+    /// What `JSONText` writes of attributes without parts and conditions.
+    fileprivate mutating func attributes() -> ObjectAttributes? {
+        var attributes = ObjectAttributes()
+        var names: Set<String> = []
+        let isRead = object { name, json in
+            guard names.insert(name).inserted else { return false }
+            switch name {
+            case "checksum": return json.set(&attributes.checksum) { $0.checksum() }
+            case "crc64": return json.set(&attributes.crc64) { $0.number() }
+            case "entityTag": return json.set(&attributes.entityTag) { $0.string() }
+            case "headers": return json.set(&attributes.headers) { $0.texts() }
+            case "isAppendable": return json.set(&attributes.isAppendable) { $0.bool() }
+            case "isChecksumUsual": return json.set(&attributes.isChecksumUsual) { $0.bool() }
+            case "isHeld": return json.set(&attributes.isHeld) { $0.bool() }
+            case "tags": return json.set(&attributes.tags) { $0.texts() }
+            default: return false
+            }
+        }
+        return isRead && names.contains("headers") && names.contains("tags") ? attributes : nil
+    }
+
+    private mutating func checksum() -> ObjectChecksum? {
+        var algorithm: ObjectChecksum.Algorithm?
+        var isComposite: Bool?
+        var value: [UInt8]?
+        var names: Set<String> = []
+        let isRead = object { name, json in
+            guard names.insert(name).inserted else { return false }
+            switch name {
+            case "algorithm": return json.set(&algorithm) { $0.string().flatMap(ObjectChecksum.Algorithm.init) }
+            case "isComposite": return json.set(&isComposite) { $0.bool() }
+            case "value": return json.set(&value) { $0.numbers() }
+            default: return false
+            }
+        }
+        guard isRead, let algorithm, let isComposite else { return nil }
+        return ObjectChecksum(algorithm, isComposite: isComposite, value: value)
+    }
+
+    /// - Returns: Whether a value could be read.
+    private mutating func set<Value>(_ place: inout Value, _ read: (inout PlainJSON) -> Value?) -> Bool {
+        guard let value = read(&self) else { return false }
+        place = value
+        return true
+    }
+
+    /// - Returns: Whether a value could be read.
+    private mutating func set<Value>(_ place: inout Value?, _ read: (inout PlainJSON) -> Value?) -> Bool {
+        guard let value = read(&self) else { return false }
+        place = value
+        return true
     }
 }

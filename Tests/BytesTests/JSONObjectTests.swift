@@ -44,7 +44,7 @@ struct JSONObjectTests {
         let text = object.text()
         let decoded = try JSONDecoder().decode([String: String].self, from: Data(text.utf8))
         #expect(decoded == [name: value, "z": "end"])
-        let plain = PlainJSONObject.values(in: text)
+        let plain = PlainJSON.texts(in: text)
         #expect(plain == (text.contains("\\") ? nil : decoded))
     }
 
@@ -58,6 +58,6 @@ struct JSONObjectTests {
         ]
     )
     func notPlain(text: String) {
-        #expect(PlainJSONObject.values(in: text) == nil)
+        #expect(PlainJSON.texts(in: text) == nil)
     }
 }

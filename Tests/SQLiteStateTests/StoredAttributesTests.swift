@@ -14,10 +14,36 @@ struct StoredAttributesTests {
         let attributes = Self.attributes(&generator)
         let stored = try JSONText(attributes)
         #expect(try stored.decoded(as: ObjectAttributes.self) == attributes)
+        #expect(try stored.attributes() == attributes)
         // Not as text: an encoder may escape control characters in another way.
         let members = try JSONSerialization.jsonObject(with: Data(stored.text.utf8)) as? NSDictionary
         let encoded = try JSONSerialization.jsonObject(with: JSONEncoder().encode(attributes)) as? NSDictionary
         #expect(members != nil && members == encoded)
+    }
+
+    @Test(
+        "text that an encoder would not write is read as a decoder reads it, or refused as it refuses it",
+        arguments: [
+            #"{"headers":{},"tags":{}}"#, #"{"headers":{}}"#, #"{"tags":{}}"#, "{}", "[]", "",
+            #"{"headers":{"a":"b","a":"c"},"tags":{}}"#, #"{"headers":{},"tags":{},"tags":{"a":"b"}}"#,
+            #"{"headers":{},"tags":{},"more":1}"#, #"{"headers":{},"tags":{}} "#, #"{"headers":{},"tags":{}}x"#,
+            #"{"headers":{},"tags":{},"crc64":18446744073709551615}"#,
+            #"{"headers":{},"tags":{},"crc64":18446744073709551616}"#, #"{"headers":{},"tags":{},"crc64":01}"#,
+            #"{"headers":{},"tags":{},"crc64":1.0}"#, #"{"headers":{},"tags":{},"crc64":-1}"#,
+            #"{"headers":{},"tags":{},"crc64":null}"#, #"{"headers":{},"tags":{},"isHeld":tru}"#,
+            #"{"headers":{},"tags":{},"checksum":{"algorithm":"crc32","isComposite":false,"value":[256]}}"#,
+            #"{"headers":{},"tags":{},"checksum":{"algorithm":"crc32","isComposite":false,"value":[]}}"#,
+            #"{"headers":{},"tags":{},"checksum":{"algorithm":"md4","isComposite":false}}"#,
+            #"{"headers":{},"tags":{},"checksum":{"algorithm":"sha1"}}"#,
+            #"{"headers":{},"tags":{},"entityTag":"a\u0041"}"#,
+            #"{"headers":{},"tags":{},}"#, #"{"headers":{}"tags":{}}"#, #"{"headers":{},"tags":{},"entityTag":"a"#,
+        ]
+    )
+    func otherText(_ text: String) {
+        let stored = JSONText(stored: text)
+        let decoded = Result { try stored.decoded(as: ObjectAttributes.self) }
+        let read = Result { try stored.attributes() }
+        #expect((try? read.get()) == (try? decoded.get()))
     }
 
     private static func attributes(_ generator: inout SeededGenerator) -> ObjectAttributes {
