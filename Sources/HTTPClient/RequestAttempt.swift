@@ -147,8 +147,8 @@ final class RequestAttempt {
             .tls
         // The scheme was checked before, so this is a response without a status line, as in HTTP/0.9.
         case CURLE_ABORTED_BY_CALLBACK: .padded
-        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP2, CURLE_HTTP_RETURNED_ERROR,
-            CURLE_WRITE_ERROR:
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP2,
+            CURLE_HTTP_RETURNED_ERROR, CURLE_WRITE_ERROR:
             .malformed
         default: .connection
         }
@@ -325,10 +325,11 @@ final class RequestAttempt {
     /// last of several lengths. It does so with content only, so nothing is decoded before the refusal. Interim heads
     /// may have neither field.
     private var hasClearFraming: Bool {
-        let codings = fields.all("Transfer-Encoding")
+        let codings = fields.list("Transfer-Encoding")
         let hasLength = fields.contains("Content-Length")
-        if status < 200 { return codings.isEmpty && !hasLength }
-        if !codings.isEmpty { return !hasLength && codings.map { $0.lowercasedASCII() } == ["chunked"] }
+        let hasCodings = fields.contains("Transfer-Encoding")
+        if status < 200 { return !hasCodings && !hasLength }
+        if hasCodings { return !hasLength && codings.map { $0.lowercasedASCII() } == ["chunked"] }
         let lengths = fields.list("Content-Length").map(HTTPClientHead.length)
         return !hasLength || (lengths.first ?? nil) != nil && lengths.allSatisfy { $0 == lengths[0] }
     }

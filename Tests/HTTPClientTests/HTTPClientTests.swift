@@ -303,6 +303,8 @@ struct HTTPClientTests {
             "HTTP/1.0 200 OK\r\nX-Folded: one\r\n two\r\nContent-Length: 100\r\n",
             "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 100\r\n",
             "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+            // Empty elements of a list mean nothing (RFC 9110 §5.6.1).
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: , chunked ,\r\n",
         ]
         let server = try RawServer(
             heads.map { head in

@@ -9,7 +9,7 @@ struct SearchedPartTests {
 
     @Test("a word is found without regard to case, and however its letters are composed")
     func meaning() {
-        #expect(has("Summer Holiday", "HOLI") && has("Summer Holiday", "") && has("", "") && has("a", "A"))
+        #expect(has("Summer Holiday", "HOLI") && has("a", "A") && !has("Summer Holiday", "") && !has("", ""))
         #expect(!has("Summer Holiday", "holy") && !has("", "a") && !has("ab", "abc"))
         #expect(has("Ärger", "\u{e4}R") && has("A\u{308}rger", "ä") && has("Ärger", "a\u{308}rg") && !has("Ärger", "a"))
     }
@@ -31,7 +31,7 @@ struct SearchedPartTests {
         var found = 0
         for _ in 0..<5000 {
             let (text, part) = (random(0...24), random(0...6))
-            let expected = part.isEmpty || text.contains(part)
+            let expected = !part.isEmpty && text.contains(part)
             if expected { found += 1 }
             #expect(has(text, part) == expected, "\(text) \(part)")
         }

@@ -34,8 +34,9 @@ package struct SearchedPart: Sendable, Equatable {
         self.shorter = shorter
     }
 
-    /// Whether the text has it; any text has an empty one.
+    /// Whether the text has it; no text has an empty one.
     package func isPart(of text: SearchableText) -> Bool {
+        if bytes.isEmpty { return false }
         var matched = 0
         for byte in text.bytes {
             if matched == bytes.count { return true }
