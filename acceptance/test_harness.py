@@ -1,9 +1,11 @@
 """The harness itself, without the gateway: stores, database, faults and nginx do what the tests rely on."""
 
 import concurrent.futures
+import contextlib
 import hashlib
 import itertools
 import re
+import socket
 import threading
 import time
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from harness.nginx import Nginx
 from harness.objects import ObjectStore
 from harness.order import SECONDS, longest_first, unit
 from harness.rows import left_out
+from harness.server import run
 from harness.wire import Wire, until
 
 PART = 5 * MIB
@@ -42,6 +45,20 @@ def test_the_order_of_units():
     assert unit(f"acceptance/{file}::test_other[::]") == f"acceptance/{file}"
     assert longest_first(f"acceptance/{name}[a]") == longest_first(name) == -SECONDS[name]
     assert longest_first("test_not_named.py::test_a") == 0
+
+
+def test_commands_that_serve_need_no_usual_port(tmp_path):
+    """Other programs may use them on this machine."""
+    bad = tmp_path / "bad.pem"
+    with contextlib.ExitStack() as stack:
+        for port in (8080, 9000):
+            taken = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                taken.bind(("127.0.0.1", port))
+                taken.listen()
+        environment = {"SLUICE_TLS_CERTIFICATE": str(bad), "SLUICE_TLS_KEY": str(bad)}
+        done = run("serve", data=tmp_path / "data", environment=environment, check=False)
+    assert done.returncode != 0 and str(bad) in done.stderr
 
 
 def test_a_worker_has_its_tests_in_that_order():

@@ -232,6 +232,9 @@ def run(*arguments, data=None, environment=None, check=True):
     variables = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
     if data:
         variables["SLUICE_DATA_DIR"] = str(data)
+    if "serve" in arguments:
+        # The usual ports may be in use on this machine.
+        variables |= {"SLUICE_GATEWAY_LISTEN": "127.0.0.1:0", "SLUICE_OBJECT_LISTEN": "127.0.0.1:0"}
     done = subprocess.run(
         [BINARY, *map(str, arguments)],
         env=variables | (environment or {}),
