@@ -466,13 +466,15 @@ def test_the_app_is_told_of_videos_by_their_uri(tmp_path):
             client("PUT", ticket["upload_link"], data=b"hello")
             done = client("DELETE", ticket["complete_uri"]).headers["Location"]
             for uri in (video["uri"], done):
+                identifier = upload_of(server, uri)["id"]
+                # Events come when they come, but the question before a removal is asked at once.
+                receiver.wait("post-finish", upload=identifier)
                 # The app keeps it at first.
                 receiver.reply = {"RejectTermination": True}
                 assert client("DELETE", uri).status_code == 403
                 assert client("GET", uri).json()["status"] == "available"
                 receiver.reply = {}
                 assert client("DELETE", uri).status_code == 204
-                identifier = upload_of(server, uri)["id"]
                 receiver.wait("post-terminate", upload=identifier)
                 told = [call for call in receiver.calls if call.upload["ID"] == identifier]
                 wanted = ["post-create", "post-finish", "pre-terminate", "pre-terminate", "post-terminate"]

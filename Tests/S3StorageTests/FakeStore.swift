@@ -90,6 +90,7 @@ final class FakeStore: Sendable {
         settings.isPathStyle = true
         // Longer than any delay on a slow machine.
         settings.retryTime = .seconds(600)
+        settings.completionWait = .seconds(600)
         return S3Storage(
             settings: settings,
             records: records,
